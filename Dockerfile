@@ -1,0 +1,18 @@
+# A static binary on an empty base. Build: docker build -t tripline .
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/tripline ./examples/consumer
+# The store's directory belongs to the user that the service runs as.
+RUN mkdir -p /out/data
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/tripline /out/consumer /usr/local/bin/
+COPY --from=build --chown=65532:65532 /out/data /data
+USER 65532:65532
+WORKDIR /data
+ENTRYPOINT ["/usr/local/bin/tripline"]
+CMD ["run", "-c", "/etc/tripline/tripline.yaml"]

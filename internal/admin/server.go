@@ -85,17 +85,19 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 // Run serves until ctx ends. Streams that are still open then are cut.
 func (s *Server) Run(ctx context.Context) error {
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
-	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-		defer cancel()
-		if s.http.Shutdown(grace) != nil {
-			s.http.Close()
-		}
-	})
-	defer stop()
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	served := make(chan error, 1)
+	go func() { served <- s.http.Serve(s.listener) }()
+	select {
+	case err := <-served:
 		return fmt.Errorf("admin: serving %s: %w", s.Addr(), err)
+	case <-ctx.Done():
 	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if s.http.Shutdown(grace) != nil {
+		s.http.Close()
+	}
+	<-served
 	return nil
 }
 

@@ -1,0 +1,251 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// check holds the rules that need more than one value, or more than a range.
+func check(s *source, c *Config) {
+	checkNATS(s, &c.NATS)
+	checkIngest(s, c)
+	checkTracking(s, c.Tracking)
+	checkFences(s, c.Fences)
+	checkConsumers(s, c)
+	checkAdmin(s, c.Admin)
+	if c.NATS.MaxStore > 0 && len(s.problems) == 0 {
+		if _, err := c.Budget(c.NATS.MaxStore); err != nil {
+			s.add("nats.max_store", "%v", err)
+		}
+	}
+	if len(c.Fences) == 0 {
+		s.warn("fences", "no fences: nothing can be entered; add a file (fences: [{file: city.geojson}]) or the bucket ({kv: true})")
+	}
+	if len(c.Consumers) == 0 {
+		s.warn("consumers", "no consumers: transitions go nowhere")
+	}
+}
+
+var nameRule = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+const nameWords = "must be 1 to 32 of a-z, 0-9, _ and -, and begin with a letter or digit"
+
+func checkNATS(s *source, n *NATS) {
+	if !nameRule.MatchString(n.Namespace) {
+		s.add("nats.namespace", "nats.namespace %s, not %q", nameWords, n.Namespace)
+	}
+	if n.URL.IsZero() && !s.has("nats.url") {
+		if u, ok := s.env("NATS_URL"); ok && u != "" {
+			n.URL = NewURL(u)
+		}
+	}
+	if !n.URL.IsZero() {
+		checkURL(s, "nats.url", n.URL, "nats", "tls", "ws", "wss")
+	}
+	ways := 0
+	for _, set := range []bool{n.Creds != "", n.NKey != "", n.User != "" || n.Password != "", n.Token != ""} {
+		if set {
+			ways++
+		}
+	}
+	if ways > 1 {
+		s.add("nats", "nats: give one of creds, nkey, user with password, and token")
+	}
+	if (n.User == "") != (n.Password == "") {
+		s.add("nats", "nats.user and nats.password go together")
+	}
+	checkKeyPair(s, "nats.tls", n.TLS.Cert, n.TLS.Key)
+	for _, f := range []struct{ key, path string }{
+		{"creds", n.Creds}, {"nkey", n.NKey}, {"tls.ca", n.TLS.CA}, {"tls.cert", n.TLS.Cert}, {"tls.key", n.TLS.Key},
+	} {
+		checkFile(s, Path("nats."+f.key), f.path)
+	}
+	if n.Embedded() {
+		checkEmbedded(s, n)
+		return
+	}
+	for _, key := range []Path{"nats.store_dir", "nats.listen", "nats.mqtt_listen", "nats.sync"} {
+		if s.has(key) {
+			s.warn(key, "%s is for the embedded server and does nothing, because a NATS URL is set", key)
+		}
+	}
+}
+
+func checkEmbedded(s *source, n *NATS) {
+	for key, value := range map[Path]string{"nats.creds": n.Creds, "nats.nkey": n.NKey} {
+		if value != "" {
+			s.add(key, "%s is for an external server: set nats.url, or use user and password, or token, for the embedded one", key)
+		}
+	}
+	open := n.User == "" && n.Token == ""
+	for key, addr := range map[Path]string{"nats.listen": n.Listen, "nats.mqtt_listen": n.MQTTListen} {
+		if addr == "" {
+			continue
+		}
+		if checkListen(s, key, addr) && open && !loopback(addr) {
+			s.add(key, "%s is reachable from other machines: set nats.user and nats.password, or nats.token, or listen on 127.0.0.1", key)
+		}
+	}
+}
+
+func checkKeyPair(s *source, path Path, cert, key string) {
+	if (cert == "") != (key == "") {
+		s.add(path, "%s.cert and %s.key go together", path, path)
+	}
+}
+
+func checkFile(s *source, path Path, file string) {
+	if file == "" {
+		return
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		s.add(path, "%s: %v (relative paths start at the folder of this file)", path, err)
+	case info.IsDir():
+		s.add(path, "%s: %s is a folder, not a file", path, file)
+	}
+}
+
+// checkListen reports an address that can't be listened on.
+func checkListen(s *source, path Path, addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		var n int
+		if n, err = strconv.Atoi(port); err == nil && (n < 0 || n > 65535) {
+			err = fmt.Errorf("no such port")
+		}
+	}
+	if err != nil {
+		s.add(path, "%s must be HOST:PORT, as in 127.0.0.1:8080, not %q", path, addr)
+		return false
+	}
+	return true
+}
+
+// loopback says that only this machine reaches an address.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func checkTracking(s *source, t Tracking) {
+	for i, d := range t.Dwell {
+		path := Path("tracking.dwell").index(i)
+		if d <= 0 {
+			s.add(path, "%s must be longer than 0", path)
+		}
+		if slices.Contains(t.Dwell[:i], d) {
+			s.add(path, "%s: %s is listed twice", path, shortDuration(d))
+		}
+		if t.ForgetAfter > 0 && d >= t.ForgetAfter {
+			s.warn(path, "a dwell of %s is never told to a parked device: tracking.forget_after (%s) drops it first", shortDuration(d), shortDuration(t.ForgetAfter))
+		}
+	}
+	if t.ForgetAfter > 0 && t.SilentAfter >= t.ForgetAfter {
+		s.add("tracking.forget_after", "tracking.forget_after (%s) must be longer than tracking.silent_after (%s)", shortDuration(t.ForgetAfter), shortDuration(t.SilentAfter))
+	}
+}
+
+func checkFences(s *source, fences []FenceSource) {
+	seen := map[FenceSource]Path{}
+	for _, f := range fences {
+		path := f.Path
+		if (f.File != "") == f.KV {
+			s.add(path, "%s must have either file: PATH or kv: true", path)
+			continue
+		}
+		f.Path = ""
+		if first, dup := seen[f]; dup {
+			s.add(path, "%s is the same as %s: remove one of them", path, first)
+			continue
+		}
+		seen[f] = path
+		checkFile(s, path.key("file"), f.File)
+	}
+}
+
+func checkAdmin(s *source, a Admin) {
+	if checkListen(s, "admin.listen", a.Listen) && a.Token == "" && !loopback(a.Listen) {
+		s.add("admin.listen", "admin.listen %s is reachable from other machines: set admin.token (as in token: env:TRIPLINE_ADMIN_TOKEN), or listen on 127.0.0.1", a.Listen)
+	}
+}
+
+// checkIngest holds what the stream of locations and the naming of devices
+// need of the subjects.
+func checkIngest(s *source, c *Config) {
+	subjects := c.Ingest.Subjects
+	if len(subjects) == 0 {
+		s.add("ingest.subjects", `ingest.subjects is empty: list the subjects that devices publish to, as in ["location.*"]`)
+	}
+	for i, subject := range subjects {
+		path := Path("ingest.subjects").index(i)
+		if msg := badPattern(subject, c.NATS.Namespace); msg != "" {
+			s.add(path, "%s: %s", path, msg)
+			continue
+		}
+		for _, other := range subjects[:i] {
+			switch {
+			case strings.Count(other, "*") == strings.Count(subject, "*"):
+				s.add(path, "%s: %s and %s have the same number of wildcards, so a device id would not say which it belongs to: give each another number", path, other, subject)
+			case overlap(other, subject):
+				s.add(path, "%s: %s and %s overlap: one location would be both", path, other, subject)
+			}
+		}
+	}
+}
+
+var tokenRule = regexp.MustCompile(`^[^\s.*>\x00-\x1f]+$`)
+
+func badPattern(subject, namespace string) string {
+	tokens := strings.Split(subject, ".")
+	wild := false
+	for _, t := range tokens {
+		switch {
+		case t == ">":
+			return fmt.Sprintf("> is not taken, because it leaves open how many parts a device id has: write one * for each, as in %s.*", strings.TrimSuffix(subject, ".>"))
+		case t == "*":
+			wild = true
+		case !tokenRule.MatchString(t):
+			return fmt.Sprintf("%q is no NATS subject: parts are separated by single dots and hold no white space", subject)
+		}
+	}
+	switch {
+	case !wild:
+		return fmt.Sprintf("%q has no wildcard: the parts that * stands for are the device id, as in %s.*", subject, subject)
+	case tokens[0] == "*":
+		return "the first part can't be *: it would take every subject of that length"
+	case tokens[0] == namespace:
+		return fmt.Sprintf("subjects that begin with %s. are Tripline's own: choose another first part", namespace)
+	case strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_"):
+		return "subjects that begin with $ or _ belong to NATS"
+	}
+	return ""
+}
+
+// overlap says that some subject fits both patterns.
+func overlap(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	if len(as) != len(bs) {
+		return false
+	}
+	for i := range as {
+		if as[i] != bs[i] && as[i] != "*" && bs[i] != "*" {
+			return false
+		}
+	}
+	return true
+}

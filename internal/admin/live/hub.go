@@ -1,0 +1,147 @@
+// Package live tells watching browsers what happens: positions, triggers,
+// breaker changes and consumers' states, as server-sent events.
+//
+// A [Hub] is called from hot paths. While nobody watches, a publish is one
+// atomic load. While somebody does, it is a short critical section; it never
+// waits for a client. What a client can't take in time is coalesced (only the
+// newest position of a device, only the newest state of the consumers) or
+// dropped oldest first and counted, and a client that takes nothing at all is
+// cut off.
+package live
+
+import (
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what a Hub greets its clients with.
+type Config struct {
+	// Version and Namespace are shown to the operator.
+	Version, Namespace string
+	// Started is when the process started; a client that sees another value
+	// after a reconnect knows that it talks to a new process.
+	Started time.Time
+	// Positions yields the newest position of every known device, for a
+	// client that has just come. It is called from the client's goroutine and
+	// may take its time. nil: a device shows from its next fix on.
+	Positions iter.Seq[Position]
+}
+
+// Hub hands what is published to every watching client. The zero value isn't
+// usable; see [New]. All methods may be called at once from any goroutine.
+type Hub struct {
+	config Config
+
+	// clients is nil while nobody watches. The slice is never written to
+	// after it is stored; join and leave store a copy.
+	clients atomic.Pointer[[]*client]
+
+	// joining orders join and leave; nothing else takes it.
+	joining sync.Mutex
+
+	positions positions
+}
+
+// New makes a hub. It has no goroutine of its own: a client lives in the
+// goroutine of its request.
+func New(config Config) *Hub {
+	h := &Hub{config: config}
+	h.positions.init()
+	return h
+}
+
+// Watched tells whether anybody watches. What is costly to gather need not be
+// gathered otherwise; the publishing methods ask by themselves.
+func (h *Hub) Watched() bool { return h.clients.Load() != nil }
+
+// Position publishes where a device is.
+func (h *Hub) Position(p Position) {
+	if h.Watched() {
+		h.positions.put(p)
+	}
+}
+
+// Positions publishes where several devices are. The slice stays the caller's.
+func (h *Hub) Positions(list []Position) {
+	if !h.Watched() {
+		return
+	}
+	for _, p := range list {
+		h.positions.put(p)
+	}
+}
+
+// Trigger publishes a transition and the consumers that it was addressed to.
+// The hub keeps t.Consumers: nobody writes to it afterwards.
+func (h *Hub) Trigger(t Trigger) {
+	for _, c := range h.watching() {
+		c.trigger(t)
+	}
+}
+
+// Breaker publishes a change of a breaker's state.
+func (h *Hub) Breaker(b Breaker) {
+	for _, c := range h.watching() {
+		c.notice(notice{event: eventBreaker, body: b})
+	}
+}
+
+// Probe publishes what became of a probe.
+func (h *Hub) Probe(p Probe) {
+	for _, c := range h.watching() {
+		c.notice(notice{event: eventProbe, body: p})
+	}
+}
+
+// Consumers publishes the state of all consumers; a client gets the newest at
+// most twice a second. The hub keeps the slice: nobody writes to it afterwards.
+func (h *Hub) Consumers(list []Consumer) {
+	for _, c := range h.watching() {
+		c.setConsumers(list)
+	}
+}
+
+// Fences publishes that the set of fences has changed.
+func (h *Hub) Fences() {
+	for _, c := range h.watching() {
+		c.setFences()
+	}
+}
+
+func (h *Hub) watching() []*client {
+	if list := h.clients.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// join makes c a watcher; false if there are too many.
+func (h *Hub) join(c *client) bool {
+	h.joining.Lock()
+	defer h.joining.Unlock()
+	now := h.watching()
+	if len(now) >= maxClients {
+		return false
+	}
+	c.seen = h.positions.now()
+	next := append(slices.Clip(slices.Clone(now)), c)
+	h.clients.Store(&next)
+	return true
+}
+
+// leave ends what join began. The last one out forgets the positions: from
+// then on they would grow old.
+func (h *Hub) leave(c *client) {
+	h.joining.Lock()
+	defer h.joining.Unlock()
+	next := slices.DeleteFunc(slices.Clone(h.watching()), func(o *client) bool { return o == c })
+	if len(next) > 0 {
+		h.clients.Store(&next)
+		return
+	}
+	h.clients.Store(nil)
+	h.positions.clear()
+}

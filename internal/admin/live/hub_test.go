@@ -38,10 +38,10 @@ func TestAStreamBeginsWithHelloAndWhatIsKnown(t *testing.T) {
 		}
 		var hello struct {
 			Version, Namespace string
-			Started            time.Time
+			Started, Now       time.Time
 		}
 		got[0].decode(t, &hello)
-		if hello.Version != "v1" || hello.Namespace != "fleet" || !hello.Started.Equal(started) {
+		if hello.Version != "v1" || hello.Namespace != "fleet" || !hello.Started.Equal(started) || !hello.Now.Equal(time.Now()) {
 			t.Errorf("hello = %+v", hello)
 		}
 		if want := `{"d":[["a\"b.ü",-47.123457,180.000000,1700000000123,271]]}`; got[1].data != want {

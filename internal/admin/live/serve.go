@@ -45,7 +45,9 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// read; left in place it would end the stream.
 	s.control.SetReadDeadline(time.Time{})
 
-	s.event(eventHello, hello{h.config.Version, h.config.Namespace, h.config.Started})
+	s.event(eventHello, hello{
+		Version: h.config.Version, Namespace: h.config.Namespace, Started: h.config.Started, Now: time.Now(),
+	})
 	if h.config.Positions != nil {
 		for p := range h.config.Positions {
 			s.device(p)

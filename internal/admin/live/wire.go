@@ -124,6 +124,8 @@ type hello struct {
 	Version   string    `json:"version"`
 	Namespace string    `json:"namespace"`
 	Started   time.Time `json:"started"`
+	// Now lets the client count down to a deadline of ours on its own clock.
+	Now time.Time `json:"now"`
 }
 
 // dropped tells a client what it has missed since the last one.

@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tripline/tripline/router"
+)
+
+// Durable reads the locations from the stream that captures them. See
+// [SetUpStream] for the stream.
+type Durable struct {
+	intake
+	js     jetstream.JetStream
+	stream string
+	ticks  []string // by partition: a tick subject that hashes to it
+	pull   pullSettings
+}
+
+// NewDurable returns a source that reads the stream of cfg's namespace.
+func NewDurable(cfg Config) (*Durable, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	d := &Durable{
+		intake: newIntake(cfg),
+		stream: StreamName(cfg.Patterns.namespace),
+		ticks:  tickSubjects(cfg.Patterns.namespace, cfg.Partitions),
+		pull:   defaultPull(cfg.Conn.MaxPayload()),
+	}
+	var err error
+	d.js, err = jetstream.New(cfg.Conn,
+		jetstream.WithPublishAsyncMaxPending(maxSubmits),
+		jetstream.WithPublishAsyncTimeout(submitTimeout),
+		jetstream.WithPublishAsyncErrHandler(d.submitFailed))
+	if err != nil {
+		return nil, fmt.Errorf("ingest: %w", err)
+	}
+	return d, nil
+}
+
+// tickSubjects finds for each partition the first <namespace>.tick.<k> whose
+// hash is the partition's.
+func tickSubjects(namespace string, partitions int) []string {
+	subjects := make([]string, partitions)
+	for k, missing := 0, partitions; missing > 0; k++ {
+		subject := namespace + ".tick." + strconv.Itoa(k)
+		if p := partitionOf(subject, partitions); subjects[p] == "" {
+			subjects[p] = subject
+			missing--
+		}
+	}
+	return subjects
+}
+
+// Tick stores a tick for the partition. It returns when the stream has
+// confirmed it.
+func (d *Durable) Tick(ctx context.Context, partition int, nonce string) error {
+	if _, err := d.js.Publish(ctx, d.ticks[partition], []byte(nonce)); err != nil {
+		return fmt.Errorf("storing a tick of partition %d: %w", partition, err)
+	}
+	return nil
+}
+
+// Read implements [router.Source]. It mends its own reader: a consumer that
+// was deleted or fell silent, a server that restarted, a leader that moved.
+// It gives up only when its connection has been closed.
+func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
+	r := newReader(d, partition, from, out)
+	connected := d.nc.StatusChanged(nats.CONNECTED)
+	defer d.nc.RemoveStatusListener(connected)
+	wait := firstRetry
+	for {
+		before := r.next
+		err := r.session(ctx, connected)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, nats.ErrConnectionClosed) || d.nc.IsClosed() {
+			return fmt.Errorf("reading partition %d: %w", partition, nats.ErrConnectionClosed)
+		}
+		d.hooks.rebuilt(partition, err)
+		if r.next > before || errors.Is(err, errReconnected) {
+			wait = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-connected:
+		case <-time.After(wait + rand.N(wait/4)):
+		}
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// original takes the `loc.<partition>.` off a stored subject.
+func original(stored string) string {
+	rest, ok := strings.CutPrefix(stored, "loc.")
+	if !ok {
+		return stored
+	}
+	_, subject, _ := strings.Cut(rest, ".")
+	return subject
+}

@@ -1,0 +1,151 @@
+package router
+
+import (
+	"context"
+	"time"
+
+	"github.com/tripline/tripline/geofence"
+)
+
+// judgeBatch judges a batch and gives it back.
+func (p *Partition) judgeBatch(ctx context.Context, b *Batch) {
+	now := time.Now()
+	p.watch.heard(now)
+	for i := range b.Messages {
+		if ctx.Err() != nil {
+			break // what is not judged is read again
+		}
+		p.judge(ctx, &b.Messages[i], b.Read, now)
+	}
+	if b.Release != nil {
+		b.Release()
+	}
+	p.readFrom.Store(p.pos + 1)
+}
+
+// judge takes one message: first the timers that are due at the time at which
+// it was stored, then its fix. All that this makes happen belongs to the
+// message's position.
+func (p *Partition) judge(ctx context.Context, m *Message, read, now time.Time) {
+	pos := m.Seq
+	if p.cfg.Core {
+		// The wall clock may go back over a restart; positions must not.
+		pos = max(pos, p.pos+1)
+	} else if pos <= p.pos {
+		return // a restarted reader repeats some
+	}
+	p.pos = pos
+	p.clock = max(p.clock, m.Stored)
+	p.turn.begin(pos, pos, m.Traceparent, read)
+	p.advance(now)
+	if m.Kind == FixMessage {
+		p.judgeFix(m, now)
+	}
+	p.turn.end(ctx)
+}
+
+// judgeFix tracks the message's fix and answers whoever submitted it.
+func (p *Partition) judgeFix(m *Message, now time.Time) {
+	fix := &m.Fix
+	fix.Seq = p.pos
+	if p.pos <= p.replayUntil && !p.cfg.Core && p.tracker.Seq(fix.Device) >= p.pos {
+		return // the saved presence contains it
+	}
+	var result geofence.Result
+	p.scratch, result = p.tracker.Track(fix, p.clock, p.scratch[:0])
+	if result == geofence.Accepted || result == geofence.Buffered {
+		d := p.devices.get(fix.Device)
+		d.fix = p.pos
+		p.devices.changed(d, p.pos, p.pos, now)
+	}
+	p.turn.take(p.scratch, now)
+	p.cfg.Hooks.fix(fix, result)
+	if m.Reply != "" {
+		p.cfg.Source.Answer(m.Reply, answer(m.Seq, result, len(p.scratch)))
+	}
+}
+
+// advance fires the timers that are due, and removes whom the tracker forgot.
+func (p *Partition) advance(now time.Time) {
+	if due, ok := p.tracker.Next(); !ok || due > p.clock {
+		return
+	}
+	p.scratch = p.tracker.Advance(p.clock, p.scratch[:0])
+	p.turn.take(p.scratch, now)
+	p.names = p.tracker.Forgotten(p.names[:0])
+	for _, name := range p.names {
+		d := p.devices.get(name)
+		p.devices.remove(d)
+		p.ledger.forget(d)
+	}
+}
+
+// advanceCore fires timers by the wall clock.
+func (p *Partition) advanceCore(ctx context.Context, now time.Time) {
+	due, ok := p.tracker.Next()
+	if !ok || due > now.UnixMilli() {
+		return
+	}
+	p.clock = max(p.clock, now.UnixMilli())
+	p.pos = max(p.pos+1, uint64(now.UnixMicro()))
+	p.turn.begin(p.pos, p.pos, "", now)
+	p.advance(now)
+	p.turn.end(ctx)
+}
+
+// refence judges devices inside changed fences again. No message caused it,
+// so it happens between the last position and the next: its triggers hold the
+// offset at the next one, and their sequences follow those of the last.
+func (p *Partition) refence(ctx context.Context) {
+	now := time.Now()
+	p.turn.begin(p.pos, p.pos+1, "", now)
+	p.scratch = p.tracker.Refence(p.clock, p.scratch[:0])
+	p.turn.take(p.scratch, now)
+	p.turn.end(ctx)
+}
+
+// answer is what a submitter is told.
+func answer(seq uint64, result geofence.Result, transitions int) Answer {
+	a := Answer{Seq: seq, Transitions: transitions}
+	switch result {
+	case geofence.Accepted, geofence.Buffered:
+		a.OK = true
+	case geofence.Late:
+		a.Error = "older than the device's newest location"
+	case geofence.Duplicate:
+		a.Error = "the device's newest location has the same ts"
+	case geofence.Future:
+		a.Error = "ts is too far ahead of the clock"
+	case geofence.Inaccurate:
+		a.Error = "accuracy is worse than the rules allow"
+	case geofence.Teleport:
+		a.Error = "the device can't have moved that fast"
+	}
+	if !a.OK {
+		a.Reason = ResultName(result)
+	}
+	return a
+}
+
+// ResultName returns the word for what became of a fix, as it stands in
+// answers and metrics: "accepted", "buffered", "late", "duplicate", "future",
+// "accuracy" or "teleport".
+func ResultName(r geofence.Result) string {
+	switch r {
+	case geofence.Accepted:
+		return "accepted"
+	case geofence.Buffered:
+		return "buffered"
+	case geofence.Late:
+		return "late"
+	case geofence.Duplicate:
+		return "duplicate"
+	case geofence.Future:
+		return "future"
+	case geofence.Inaccurate:
+		return "accuracy"
+	case geofence.Teleport:
+		return "teleport"
+	}
+	return ""
+}

@@ -135,17 +135,21 @@ func (d *decoder) position(fix *geofence.Fix) (r *Refusal) {
 	if fix.Lon, r = d.number(keyLon); r != nil {
 		return r
 	}
-	latFits := -90 <= fix.Lat && fix.Lat <= 90
-	lonFits := -180 <= fix.Lon && fix.Lon <= 180
+	return checkPosition(fix.Lat, fix.Lon)
+}
+
+func checkPosition(lat, lon float64) *Refusal {
+	latFits := -90 <= lat && lat <= 90
+	lonFits := -180 <= lon && lon <= 180
 	switch {
 	case latFits && lonFits:
 		return nil
-	case !latFits && lonFits && -180 <= fix.Lat && fix.Lat <= 180 && -90 <= fix.Lon && fix.Lon <= 90:
-		return refuse(Range, "lat %v is outside -90..90; lat and lon look swapped", fix.Lat)
+	case !latFits && lonFits && -180 <= lat && lat <= 180 && -90 <= lon && lon <= 90:
+		return refuse(Range, "lat %v is outside -90..90; lat and lon look swapped", lat)
 	case !latFits:
-		return refuse(Range, "lat %v is outside -90..90", fix.Lat)
+		return refuse(Range, "lat %v is outside -90..90", lat)
 	}
-	return refuse(Range, "lon %v is outside -180..180", fix.Lon)
+	return refuse(Range, "lon %v is outside -180..180", lon)
 }
 
 // hint names a key that was probably meant to be lat or lon.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/ingest"
 )
 
 // The columns of a CSV file; the names after the first are other people's.
@@ -122,7 +123,7 @@ func (c *csvRows) next() (*Row, error) {
 }
 
 func (c *csvRows) bad(err error) error {
-	return &RowError{File: c.lines.name, Line: c.row.Line, Msg: err.Error()}
+	return &RowError{File: c.lines.name, Line: c.row.Line, Msg: words(err)}
 }
 
 // read fills the row from its fields.
@@ -139,8 +140,11 @@ func (c *csvRows) read() error {
 		return fmt.Errorf("device is empty")
 	}
 	c.row.TS = c.fields[c.at[colTS]]
+	if len(c.row.TS) == 0 {
+		return fmt.Errorf("ts is empty")
+	}
 	var err error
-	if f.TS, err = parseTime(c.row.TS); err != nil {
+	if f.TS, err = ingest.ParseTS(c.row.TS); err != nil {
 		return err
 	}
 	if f.Lat, err = parseNumber("lat", c.fields[c.at[colLat]]); err != nil {
@@ -149,7 +153,7 @@ func (c *csvRows) read() error {
 	if f.Lon, err = parseNumber("lon", c.fields[c.at[colLon]]); err != nil {
 		return err
 	}
-	if err := checkPlace(f.Lat, f.Lon); err != nil {
+	if err := ingest.CheckPosition(f.Lat, f.Lon); err != nil {
 		return err
 	}
 	for col := colAccuracy; col < columns; col++ {
@@ -161,7 +165,9 @@ func (c *csvRows) read() error {
 		if err != nil {
 			return err
 		}
-		setOptional(f, optional[col], v)
+		if err := setOptional(f, optional[col], v); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/ingest"
 )
 
 // gpxRows reads the track points of a GPX 1.0 or 1.1 file, whatever other
@@ -132,7 +133,7 @@ func (g *gpxRows) open(t xml.StartElement) (*Row, error) {
 func (g *gpxRows) point(t xml.StartElement) (*Row, error) {
 	g.row = Row{Line: g.line(), TS: g.row.TS[:0]}
 	bad := func(err error) (*Row, error) {
-		return nil, &RowError{File: g.name, Line: g.row.Line, Msg: err.Error()}
+		return nil, &RowError{File: g.name, Line: g.row.Line, Msg: words(err)}
 	}
 	f := &g.row.Fix
 	f.Device = g.device
@@ -162,13 +163,13 @@ func (g *gpxRows) point(t xml.StartElement) (*Row, error) {
 	if f.Lon, err = parseNumber("lon", []byte(lon)); err != nil {
 		return bad(err)
 	}
-	if err := checkPlace(f.Lat, f.Lon); err != nil {
+	if err := ingest.CheckPosition(f.Lat, f.Lon); err != nil {
 		return bad(err)
 	}
 	if len(g.row.TS) == 0 {
 		return bad(errors.New("the track point has no time"))
 	}
-	if f.TS, err = parseTime(g.row.TS); err != nil {
+	if f.TS, err = ingest.ParseTS(g.row.TS); err != nil {
 		return bad(err)
 	}
 	return &g.row, nil
@@ -207,11 +208,12 @@ func (g *gpxRows) children(f *geofence.Fix) (problem error) {
 			g.row.TS = append(g.row.TS[:0], text...)
 		case text != "":
 			v, err := parseNumber(t.Name.Local, []byte(text))
+			if err == nil {
+				err = setOptional(f, which, v)
+			}
 			if err != nil {
 				problem = err
-				continue
 			}
-			setOptional(f, which, v)
 		}
 	}
 	return problem

@@ -3,107 +3,90 @@ package tracks
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/ingest"
 )
 
-// ndjsonRows reads one JSON object a line: a location's keys, and device.
+// ndjsonRows reads one location payload a line, with its device in it.
 type ndjsonRows struct {
 	lines  *lines
 	names  interner
 	device string
 	row    Row
-	object ndjsonObject
 }
 
-type ndjsonObject struct {
-	Device   string          `json:"device"`
-	TS       json.RawMessage `json:"ts"`
-	Lat      *float64        `json:"lat"`
-	Lon      *float64        `json:"lon"`
-	Accuracy *float64        `json:"accuracy"`
-	Speed    *float64        `json:"speed"`
-	Heading  *float64        `json:"heading"`
-	Alt      *float64        `json:"alt"`
-	Props    json.RawMessage `json:"props"`
+// ndjsonHead is what a payload in a file needs besides what it needs anyway.
+type ndjsonHead struct {
+	Device json.RawMessage `json:"device"`
+	ID     json.RawMessage `json:"id"`
+	TS     json.RawMessage `json:"ts"`
+	Tst    json.RawMessage `json:"tst"` // OwnTracks' ts
 }
 
 func (n *ndjsonRows) next() (*Row, error) {
 	for {
 		line, err := n.lines.next()
-		if err == io.EOF || err != nil {
+		if err != nil {
 			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
 		n.row.Line = n.lines.n
-		n.object = ndjsonObject{}
-		if err := json.Unmarshal(line, &n.object); err != nil {
-			return nil, n.lines.bad("%v", jsonWords(err))
-		}
-		if err := n.read(); err != nil {
-			return nil, n.lines.bad("%v", err)
+		switch err := n.read(line); {
+		case errors.Is(err, ingest.ErrIgnored):
+			continue
+		case err != nil:
+			return nil, n.lines.bad("%s", words(err))
 		}
 		return &n.row, nil
 	}
 }
 
-func jsonWords(err error) string {
-	switch e := err.(type) {
-	case *json.SyntaxError:
-		return fmt.Sprintf("no JSON object: %v at byte %d", e, e.Offset)
-	case *json.UnmarshalTypeError:
-		return fmt.Sprintf("%s can't be a JSON %s", e.Field, e.Value)
+func (n *ndjsonRows) read(line []byte) error {
+	var head ndjsonHead
+	if err := json.Unmarshal(line, &head); err != nil {
+		return fmt.Errorf("no JSON object: %w", err)
 	}
-	return err.Error()
-}
-
-func (n *ndjsonRows) read() error {
-	o, f := &n.object, &n.row.Fix
+	f := &n.row.Fix
 	*f = geofence.Fix{Device: n.device}
-	if o.Device != "" {
-		f.Device = n.names.get([]byte(o.Device))
-	}
-	switch {
-	case f.Device == "":
-		return fmt.Errorf("device is missing")
-	case len(o.TS) == 0 || string(o.TS) == "null":
-		return fmt.Errorf("ts is missing")
-	case o.Lat == nil || o.Lon == nil:
-		return fmt.Errorf("lat or lon is missing")
-	}
-	n.row.TS = o.TS
-	if o.TS[0] == '"' {
-		var text string
-		if err := json.Unmarshal(o.TS, &text); err != nil {
-			return err
+	for _, id := range []json.RawMessage{head.Device, head.ID} {
+		if text := plain(id); len(text) > 0 {
+			f.Device = n.names.get(text)
+			break
 		}
-		n.row.TS = []byte(text)
 	}
-	var err error
-	if f.TS, err = parseTime(n.row.TS); err != nil {
+	if f.Device == "" {
+		return errors.New("device is missing")
+	}
+	if n.row.TS = plain(head.TS); len(n.row.TS) == 0 {
+		n.row.TS = plain(head.Tst)
+	}
+	// The line is read again by the decoder of payloads: one set of rules.
+	if err := ingest.Decode(line, f); err != nil {
 		return err
 	}
-	f.Lat, f.Lon = *o.Lat, *o.Lon
-	if err := checkPlace(f.Lat, f.Lon); err != nil {
-		return err
-	}
-	for which, v := range map[geofence.Fields]*float64{
-		geofence.HasAccuracy: o.Accuracy, geofence.HasSpeed: o.Speed,
-		geofence.HasHeading: o.Heading, geofence.HasAlt: o.Alt,
-	} {
-		if v != nil {
-			setOptional(f, which, *v)
-		}
-	}
-	if len(o.Props) > 0 && string(o.Props) != "null" {
-		if o.Props[0] != '{' {
-			return fmt.Errorf("props must be a JSON object")
-		}
-		f.Props = o.Props
+	if len(n.row.TS) == 0 {
+		return errors.New("ts is missing")
 	}
 	return nil
+}
+
+// plain is a JSON value as text: a string without its quotes, a number as it
+// is; nothing for null.
+func plain(v json.RawMessage) []byte {
+	switch {
+	case len(v) == 0 || string(v) == "null":
+		return nil
+	case v[0] != '"':
+		return v
+	}
+	var s string
+	if err := json.Unmarshal(v, &s); err != nil {
+		return nil
+	}
+	return []byte(s)
 }

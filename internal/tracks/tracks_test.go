@@ -81,8 +81,10 @@ func TestReader(t *testing.T) {
 			"2: v1 1767225600=1767225600000 1.5 2.5\n"},
 		{"offsets and fractions", "device,ts,lat,lon\nv,2026-01-01T01:00:00+01:00,1,2\nv,2026-01-01T00:00:00.5Z,1,2\nv,2026-01-01T00:00:00.123456789Z,1,2\nv,1767225600.25,1,2\n", tracks.Options{},
 			"2: v 2026-01-01T01:00:00+01:00=1767225600000 1 2\n3: v 2026-01-01T00:00:00.5Z=1767225600500 1 2\n4: v 2026-01-01T00:00:00.123456789Z=1767225600123 1 2\n5: v 1767225600.25=1767225600250 1 2\n"},
-		{"negative accuracy, speed and heading mean unknown", "device,ts,lat,lon,accuracy,speed,heading\nv,1767225600,1,2,-1,-1,-1\n", tracks.Options{},
-			"2: v 1767225600=1767225600000 1 2\n"},
+		{"negative speed and heading mean unknown", "device,ts,lat,lon,accuracy,speed,heading\nv,1767225600,1,2,,-1,-1\nv,1767225600,1,2,-1,,\nv,1767225600,1,2,,,361\n", tracks.Options{},
+			"2: v 1767225600=1767225600000 1 2\nf:3: accuracy -1 is negative: the device says that its position is not valid\nf:4: heading 361 is outside 0..360\n"},
+		{"OwnTracks in NDJSON, other messages passed over", `{"_type":"location","tst":1767225600,"lat":1,"lon":2,"vel":36}` + "\n" + `{"_type":"lwt","tst":1}` + "\n", tracks.Options{Device: "phone"},
+			"1: phone 1767225600=1767225600000 1 2 speed=10\n"},
 		{"a device for a file that has none", "ts,lat,lon\n1767225600,1,2\n", tracks.Options{Device: "v9"},
 			"2: v9 1767225600=1767225600000 1 2\n"},
 		{"bad rows are told and passed over", strings.Join([]string{
@@ -90,18 +92,18 @@ func TestReader(t *testing.T) {
 			"v1,1767225600,95,120", "v1,1767225600,1,181", "v1,1767225600,NaN,2", "v1,1767225600,1", "v1,2026-02-30T00:00:00Z,1,2", "v1,,1,2",
 			"v1,1767225600,1,2,", "v1,9e99,1,2", "v1,1767225600,1,2", `"open`, ""}, "\n"), tracks.Options{},
 			strings.Join([]string{
-				`f:2: ts "yesterday" must be RFC 3339, as in 2026-01-31T08:00:00Z, or unix seconds or milliseconds`,
+				`f:2: ts "yesterday" is neither a time in RFC 3339, such as 2026-01-31T09:30:00Z, nor unix seconds or milliseconds`,
 				`f:3: device is empty`,
 				`f:4: lat "north" is no number`,
-				`f:5: lat 116.4 is beyond 90 degrees: lat and lon look swapped`,
-				`f:6: lat 95 is beyond 90 degrees`,
-				`f:7: lon 181 is beyond 180 degrees`,
+				`f:5: lat 116.4 is outside -90..90; lat and lon look swapped`,
+				`f:6: lat 95 is outside -90..90`,
+				`f:7: lon 181 is outside -180..180`,
 				`f:8: lat "NaN" is no number`,
 				`f:9: the row has 3 fields, the first line names 4`,
-				`f:10: ts "2026-02-30T00:00:00Z" must be RFC 3339, as in 2026-01-31T08:00:00Z, or unix seconds or milliseconds`,
+				`f:10: ts "2026-02-30T00:00:00Z" is neither a time in RFC 3339, such as 2026-01-31T09:30:00Z, nor unix seconds or milliseconds`,
 				`f:11: ts is empty`,
 				`f:12: the row has 5 fields, the first line names 4`,
-				`f:13: ts "9e99" is out of range`,
+				`f:13: ts 9e+99 is past the year 9999; send unix seconds or milliseconds`,
 				`14: v1 1767225600=1767225600000 1 2`,
 				`f:15: a quote is not closed`, ""}, "\n")},
 		{"a line that is too long", "device,ts,lat,lon\n" + strings.Repeat("x", 1<<20+9) + "\nv,1767225600,1,2\n", tracks.Options{},
@@ -113,9 +115,9 @@ func TestReader(t *testing.T) {
 		{"bad NDJSON", strings.Join([]string{
 			`{"device":"v1","ts":1,"lat":1}`, `{"ts":1,"lat":1,"lon":2}`, `{"device":"v1","lat":1,"lon":2}`, `{"device":"v1","ts":1,"lat":"1","lon":2}`,
 			`{"device":"v1"`, `{"device":"v1","ts":1,"lat":1,"lon":2,"props":[1]}`, `{"device":"v1","ts":true,"lat":1,"lon":2}`}, "\n"), tracks.Options{},
-			"f:1: lat or lon is missing\nf:2: device is missing\nf:3: ts is missing\nf:4: lat can't be a JSON string\n" +
-				"f:5: no JSON object: unexpected end of JSON input at byte 14\nf:6: props must be a JSON object\n" +
-				"f:7: ts \"true\" must be RFC 3339, as in 2026-01-31T08:00:00Z, or unix seconds or milliseconds\n"},
+			"f:1: lon is missing\nf:2: device is missing\nf:3: ts is missing\nf:4: lat is a string; send a number\n" +
+				"f:5: no JSON object: unexpected end of JSON input\nf:6: props is an array; send an object\n" +
+				"f:7: ts is a boolean; send a time\n"},
 	}
 	if time.UnixMilli(jan1).UTC().Format(time.RFC3339) != "2026-01-01T00:00:00Z" {
 		t.Fatal("the test's own times are wrong")
@@ -158,7 +160,7 @@ const gpx10 = `<?xml version="1.0" encoding="ISO-8859-1"?>
 
 func TestGPX(t *testing.T) {
 	rest := `f/ride.gpx:8: the track point has no time
-f/ride.gpx:9: lat 95 is beyond 90 degrees: lat and lon look swapped
+f/ride.gpx:9: lat 95 is outside -90..90; lat and lon look swapped
 f/ride.gpx:10: ele "high" is no number
 11: %[1]s 2026-01-01T00:00:03Z=1767225603000 52.7 13.6
 `

@@ -1,0 +1,323 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/tripline/tripline/breaker"
+	"github.com/tripline/tripline/router"
+)
+
+// errGoexit is the error of a sink that ended its goroutine.
+var errGoexit = errors.New("the sink ended its goroutine")
+
+// worker carries out tasks, one at a time.
+type worker struct {
+	o   *Outlet
+	ctx context.Context
+
+	task    task
+	calling bool // the sink is being called
+	permit  breaker.Permit
+	begun   time.Duration
+}
+
+// startWorker starts a worker with a task to begin with.
+func (o *Outlet) startWorker(ctx context.Context, wg interface{ Go(func()) }, first task) {
+	wg.Go(func() {
+		w := worker{o: o, ctx: ctx, task: first}
+		defer func() {
+			if w.calling { // runtime.Goexit in the sink: another goes on
+				o.startWorker(ctx, wg, w.ended(errGoexit))
+			}
+		}()
+		w.run()
+	})
+}
+
+// run works until the outlet is closed.
+func (w *worker) run() {
+	for {
+		for w.task.kind != idle {
+			w.task = w.perform(w.task)
+		}
+		if !w.take() {
+			return
+		}
+	}
+}
+
+// take waits for a task. It returns false when there will be none any more.
+func (w *worker) take() bool {
+	o := w.o
+	o.mu.Lock()
+	for {
+		if o.closed {
+			o.mu.Unlock()
+			return false
+		}
+		w.task = o.core.next(o.Now())
+		if w.task.kind != idle {
+			o.unlockAndAct()
+			return true
+		}
+		if len(o.core.out.settled) > 0 || len(o.core.out.parks) > 0 || o.core.wakeAt(o.Now) < o.armed {
+			o.unlockAndAct()
+			o.mu.Lock()
+			continue
+		}
+		o.idle++
+		o.work.Wait()
+		o.idle--
+	}
+}
+
+// perform carries out one task and returns the one that follows from it.
+func (w *worker) perform(t task) task {
+	switch t.kind {
+	case load:
+		return w.load(t)
+	case call:
+		return w.deliver(t)
+	case bury:
+		return w.bury(t)
+	case erase:
+		return w.erase(t)
+	case evict:
+		w.o.evict(w.ctx)
+	}
+	return task{}
+}
+
+// step tells the core something, and does what follows from it.
+func (o *Outlet) step(f func(c *core, now time.Duration) task) task {
+	o.mu.Lock()
+	now := o.Now()
+	o.look(now)
+	t := f(o.core, now)
+	o.unlockAndAct()
+	return t
+}
+
+func (w *worker) load(t task) task {
+	o := w.o
+	ctx, cancel := context.WithTimeout(w.ctx, o.cfg.QueueTimeout)
+	defer cancel()
+	item, ok, err := o.queue.Head(ctx, t.s.id, t.after)
+	o.queueError("reading the head of a slot", err)
+	var head *Item
+	var age time.Duration
+	if err == nil && ok {
+		head, age = &item, time.Since(item.Parked)
+	}
+	return o.step(func(c *core, now time.Duration) task { return c.fetched(now, t, head, age, err) })
+}
+
+func (w *worker) erase(t task) task {
+	o := w.o
+	ctx, cancel := context.WithTimeout(w.ctx, o.cfg.QueueTimeout)
+	defer cancel()
+	err := o.queue.Delete(ctx, t.item.Seq)
+	o.queueError("deleting a settled item", err)
+	return o.step(func(c *core, now time.Duration) task { return c.erased(now, t, err) })
+}
+
+func (w *worker) bury(t task) task {
+	o := w.o
+	err := o.buryOne(w.ctx, t, t.s.lastError, t.s.tried)
+	return o.step(func(c *core, now time.Duration) task {
+		return c.buried(now, t, errors.Is(err, ErrFull), err)
+	})
+}
+
+// buryOne stores the dead letter of a task.
+func (o *Outlet) buryOne(ctx context.Context, t task, text string, tried int) error {
+	d := DeadLetter{Reason: t.reason, Attempts: tried, Error: text, Died: time.Now()}
+	if t.e != nil {
+		d.Trigger = t.e.trigger
+	} else {
+		d.Trigger, d.Parked = t.item.Trigger, t.item.Parked
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.QueueTimeout)
+	defer cancel()
+	err := o.queue.Bury(ctx, d)
+	if err == nil && o.cfg.Hooks.Died != nil {
+		o.cfg.Hooks.Died(t.reason)
+	}
+	if !errors.Is(err, ErrFull) {
+		o.queueError("storing a dead letter", err)
+	}
+	return err
+}
+
+func (o *Outlet) queueError(doing string, err error) {
+	if err != nil && o.cfg.Hooks.QueueError != nil {
+		o.cfg.Hooks.QueueError(doing, err)
+	}
+}
+
+// deliver asks the breaker and calls the sink.
+func (w *worker) deliver(t task) task {
+	o := w.o
+	w.begun = o.Now()
+	permit, err := o.breaker.Admit(w.begun)
+	if err != nil {
+		why := ReasonOpen
+		if errors.Is(err, breaker.ErrProbeCap) {
+			why = ReasonProbeCap
+		}
+		return o.step(func(c *core, now time.Duration) task { return c.refused(now, t, why) })
+	}
+	w.permit = permit
+	o.watchCall(w.begun)
+	w.calling = true
+	err = w.callSink(t.trigger())
+	return w.ended(err)
+}
+
+// watchCall has the clock see the call pass the limit, if it is still in
+// flight then.
+func (o *Outlet) watchCall(begun time.Duration) {
+	at := begun + o.limits.P99 + 1
+	o.mu.Lock()
+	if at < o.armed {
+		o.arm(at)
+	}
+	o.mu.Unlock()
+}
+
+// callSink makes one call. A panic in the sink is an error of that call.
+func (w *worker) callSink(t *router.Trigger) (err error) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.o.limits.Timeout)
+	defer cancel()
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil { // not a runtime.Goexit
+			err = fmt.Errorf("the sink panicked: %v", v)
+			if hook := w.o.cfg.Hooks.Panicked; hook != nil {
+				hook(v, debug.Stack())
+			}
+		}
+	}()
+	err = w.o.sink.Deliver(ctx, *t)
+	returned = true
+	return err
+}
+
+// ended takes the outcome of the call.
+func (w *worker) ended(err error) task {
+	o, t := w.o, w.task
+	w.calling = false
+	r := w.result(err)
+	o.mu.Lock()
+	kind := o.core.kind(r)
+	o.mu.Unlock()
+	now := o.Now()
+	r.verdict = w.permit.Report(now, breaker.Outcome{Kind: kind, RetryAfter: r.retryAfter})
+	w.tell(t, r, now-w.begun)
+	o.mu.Lock()
+	o.look(now)
+	o.stats.note(now, t, r)
+	follow := o.core.called(now, t, r)
+	o.unlockAndAct()
+	return follow
+}
+
+// result reads the error of a call.
+func (w *worker) result(err error) result {
+	r := result{probe: w.permit.Probe(), ok: err == nil, outcome: OutcomeOK}
+	if err == nil {
+		return r
+	}
+	r.text = err.Error()
+	r.outcome = OutcomeFailed
+	if d, ok := errors.AsType[*router.DeliveryError](err); ok {
+		r.cause, r.retryAfter = d.Cause, d.RetryAfter
+		r.outcome = outcomeOf(d.Cause)
+	}
+	switch {
+	case r.outcome != OutcomeFailed:
+	case w.ctx.Err() != nil:
+		r.cancelled, r.outcome = true, OutcomeCancelled
+	case errors.Is(err, context.DeadlineExceeded):
+		r.outcome = OutcomeTimeout
+	}
+	return r
+}
+
+func outcomeOf(c router.Cause) Outcome {
+	switch c {
+	case router.Rejected:
+		return OutcomeRejected
+	case router.Throttled:
+		return OutcomeThrottled
+	case router.Unavailable:
+		return OutcomeUnavailable
+	case router.Gone:
+		return OutcomeGone
+	case router.Unsent:
+		return OutcomeUnsent
+	}
+	return OutcomeFailed
+}
+
+// tell calls the hooks for a call.
+func (w *worker) tell(t task, r result, latency time.Duration) {
+	hooks := &w.o.cfg.Hooks
+	if r.probe && hooks.Probed != nil {
+		hooks.Probed(r.verdict)
+	}
+	trigger := t.trigger()
+	if hooks.Delivered != nil {
+		d := Delivery{
+			Trigger: trigger, Outcome: r.outcome, Latency: latency, Replayed: t.e == nil,
+			Probe: r.probe, Verdict: r.verdict, Error: r.text,
+		}
+		if t.e != nil && !trigger.Read.IsZero() {
+			d.Since = time.Since(trigger.Read)
+		}
+		hooks.Delivered(d)
+	}
+	if r.ok && t.e == nil && hooks.Replayed != nil {
+		hooks.Replayed(time.Since(t.item.Parked))
+	}
+	if r.cause == router.Gone && !r.ok && hooks.Disabled != nil {
+		hooks.Disabled()
+	}
+}
+
+// evict makes room in the queue: its oldest item becomes a dead letter.
+func (o *Outlet) evict(ctx context.Context) {
+	made := false
+	defer func() {
+		o.step(func(c *core, _ time.Duration) task { c.evicted(made); return task{} })
+	}()
+	ask, cancel := context.WithTimeout(ctx, o.cfg.QueueTimeout)
+	defer cancel()
+	item, ok, err := o.queue.Oldest(ask)
+	o.queueError("reading the oldest item", err)
+	if err != nil || !ok {
+		return
+	}
+	t := o.step(func(c *core, _ time.Duration) task { return c.claim(&item) })
+	if t.kind == idle {
+		return
+	}
+	if t.kind == bury {
+		if err := o.buryOne(ctx, t, "", 0); err != nil {
+			o.step(func(c *core, now time.Duration) task { return c.unclaim(now, t, errors.Is(err, ErrFull)) })
+			return
+		}
+		t = o.step(func(c *core, _ time.Duration) task { return c.passed(t) })
+	}
+	err = o.queue.Delete(ask, item.Seq)
+	o.queueError("deleting an evicted item", err)
+	made = err == nil
+	o.step(func(c *core, now time.Duration) task { return c.erased(now, t, err) })
+}

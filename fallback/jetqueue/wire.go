@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tripline/tripline/fallback"
-	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/router"
 )
 
@@ -28,7 +27,7 @@ type record struct {
 	Sequence    string          `json:"sequence,omitempty"`
 	Device      string          `json:"device"`
 	Fence       string          `json:"fence,omitempty"`
-	Kind        geofence.Kind   `json:"kind"` // its number
+	Kind        string          `json:"kind"`
 	At          int64           `json:"at"`
 	Priority    router.Priority `json:"priority,omitempty"` // its number
 	Traceparent string          `json:"traceparent,omitempty"`
@@ -49,7 +48,7 @@ func recordOf(t router.Trigger) record {
 		Sequence:    t.Sequence,
 		Device:      t.Device,
 		Fence:       t.Fence,
-		Kind:        t.Kind,
+		Kind:        router.KindName(t.Kind),
 		At:          t.At,
 		Priority:    t.Priority,
 		Traceparent: t.Traceparent,
@@ -58,12 +57,13 @@ func recordOf(t router.Trigger) record {
 }
 
 func (r record) trigger(slot fallback.Slot, body []byte) router.Trigger {
+	kind, _ := router.ParseKind(r.Kind) // 0 for one that a newer Tripline knows
 	return router.Trigger{
 		ID:          r.ID,
 		Sequence:    r.Sequence,
 		Device:      r.Device,
 		Fence:       r.Fence,
-		Kind:        r.Kind,
+		Kind:        kind,
 		At:          r.At,
 		Partition:   slot.Partition,
 		Slot:        slot.Index,

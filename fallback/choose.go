@@ -29,9 +29,14 @@ type task struct {
 
 	after  uint64           // load: the item after this
 	acks   uint64           // load: durable items that the answer must take into account
+	rank   int              // load: where it is counted, unknownRank if its rank is not known
 	pace   breaker.RampCall // call
 	reason DeadReason       // bury
+	died   time.Time        // bury: set by the first try, kept when it is repeated
 }
+
+// unknownRank is the rank of a slot whose priority is not known.
+const unknownRank = 3
 
 // trigger is what a call delivers.
 func (t *task) trigger() *router.Trigger {
@@ -53,10 +58,22 @@ func (c *core) next(now time.Duration) task {
 	return c.nextLoad()
 }
 
-// more says that next is likely to have a task for one more worker.
+// more says whether next is likely to have a task for one more worker.
 func (c *core) more() bool {
-	return c.calls.n > 0 || !c.still() && (c.unread.n > 0 || c.demoted.n > 0 || c.rankOf(&c.loaded) < 3 || c.rankOf(&c.ready) < 3) ||
-		c.evict > 0 && c.evicting == 0
+	if c.evict > 0 && c.evicting == 0 {
+		return true
+	}
+	if !c.still() && (c.unread.n > 0 || c.held() < c.cfg.Concurrency && c.rankOf(&c.ready) < 3) {
+		return true
+	}
+	loaded := !c.still() && c.rankOf(&c.loaded) < 3
+	switch {
+	case c.disabled || c.state == breaker.Open || c.rate.short:
+		return false
+	case c.state == breaker.HalfOpen:
+		return !c.capped && (c.calls.n > 0 || loaded || c.demoted.n > 0)
+	}
+	return (c.calls.n > 0 || loaded) && c.ramp.InFlight() < c.ramp.Window()
 }
 
 // still says that nothing is replayed.
@@ -104,7 +121,7 @@ func (c *core) nextProbe(now time.Duration) task {
 	case c.calls.n > 0:
 		c.divertAll(now, ReasonProbeCap)
 	}
-	if c.stopping || c.unread.n > 0 || c.scouting > 0 {
+	if c.stopping || c.unread.n > 0 || c.fetching[unknownRank] > 0 {
 		return task{} // the priorities are not known yet: nextLoad sees to it
 	}
 	for r := range c.loaded {
@@ -153,9 +170,12 @@ func (c *core) nextLoad() task {
 
 // held is how many items are in memory, or on their way there.
 func (c *core) held() int {
-	n := c.scouting
+	n := 0
+	for _, fetching := range c.fetching {
+		n += fetching
+	}
 	for r := range c.loaded {
-		n += c.loaded[r].n + c.fetching[r]
+		n += c.loaded[r].n
 	}
 	return n
 }
@@ -186,12 +206,12 @@ func (c *core) pick(lines *[3]line) *slot {
 
 func (c *core) load(s *slot) task {
 	c.begin(s)
+	t := task{kind: load, s: s, after: s.after, acks: s.acks, rank: unknownRank}
 	if s.known {
-		c.fetching[rank(s.priority)]++
-	} else {
-		c.scouting++
+		t.rank = rank(s.priority)
 	}
-	return task{kind: load, s: s, after: s.after, acks: s.acks}
+	c.fetching[t.rank]++
+	return t
 }
 
 func (c *core) callLive(now time.Duration, both bool) task {
@@ -208,7 +228,7 @@ func (c *core) callBacklog(now time.Duration, s *slot, both bool) task {
 	t := task{kind: call, s: s, item: s.head}
 	switch {
 	case s.doom != "":
-		t.kind, t.reason = bury, s.doom
+		t.kind, t.reason, t.died = bury, s.doom, s.died
 	case now >= s.expires:
 		t.kind, t.reason = bury, DeadExpired
 	default:

@@ -49,8 +49,7 @@ type core struct {
 	parks    line
 	parksOut int
 
-	fetching [3]int // loads under way, by rank
-	scouting int    // loads under way of slots whose priority is not known
+	fetching [4]int // loads under way, by rank; the last: rank not known
 	busy     int    // slots at a worker
 	inFlight int    // calls
 
@@ -90,6 +89,8 @@ type effects struct {
 	settled []func()
 	told    []func() // calls of hooks
 }
+
+func (e *effects) any() bool { return len(e.parks)+len(e.settled)+len(e.told) > 0 }
 
 // park is a trigger to hand to the queue.
 type park struct {

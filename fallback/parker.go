@@ -94,7 +94,7 @@ func (c *core) acked(now time.Duration, p park, fresh bool) {
 		hook, reason := c.cfg.Hooks.Diverted, p.e.reason
 		c.out.told = append(c.out.told, func() { hook(reason) })
 	}
-	c.unpark(now, p)
+	c.unpark(p)
 	if first && !s.busy {
 		c.file(now, s, false)
 	}
@@ -105,12 +105,15 @@ func (c *core) dropped(now time.Duration, p park) {
 	if c.cfg.Hooks.Dropped != nil {
 		c.out.told = append(c.out.told, c.cfg.Hooks.Dropped)
 	}
-	c.unpark(now, p)
+	if p.s.stored == 0 { // what is known of the first item was about this one
+		p.s.forgetHead()
+	}
+	c.unpark(p)
 	c.file(now, p.s, false)
 }
 
 // unpark ends a park: the trigger is settled, the next one's turn comes.
-func (c *core) unpark(_ time.Duration, p park) {
+func (c *core) unpark(p park) {
 	p.s.unacked, p.s.refused = nil, 0
 	c.outside -= p.e.size
 	c.outCount--

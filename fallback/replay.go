@@ -32,11 +32,7 @@ type result struct {
 // been parked.
 func (c *core) fetched(now time.Duration, t task, item *Item, age time.Duration, err error) task {
 	s := t.s
-	if s.known {
-		c.fetching[rank(s.priority)]--
-	} else {
-		c.scouting--
-	}
+	c.fetching[t.rank]--
 	switch {
 	case s.orphan:
 	case err != nil:
@@ -46,7 +42,6 @@ func (c *core) fetched(now time.Duration, t task, item *Item, age time.Duration,
 		// All that was acknowledged before the question is gone.
 		c.addStored(s, int(s.acks-t.acks)-s.stored)
 		s.forgetHead()
-		s.known = s.stored > 0
 	default:
 		c.keep(now, s, item, age)
 	}
@@ -176,6 +171,7 @@ func (c *core) called(now time.Duration, t task, r result) task {
 // failed is the outcome of a call that another attempt may better.
 func (c *core) failed(now time.Duration, t task, r result) task {
 	s := t.s
+	s.held = false
 	switch {
 	case r.probe:
 		// Its turn as a probe says nothing about the trigger: no delay and no
@@ -190,9 +186,9 @@ func (c *core) failed(now time.Duration, t task, r result) task {
 		}
 		s.notBefore = now + min(time.Second<<(s.attempts-1), retryMax)
 	}
-	if r.retryAfter > 0 {
+	if r.retryAfter > 0 && !r.probe {
 		s.notBefore = max(s.notBefore, now+min(r.retryAfter, c.cfg.MaxRetryAfter))
-		s.held = !r.probe
+		s.held = true
 	}
 	return c.missed(now, t, ReasonFailed)
 }
@@ -221,7 +217,7 @@ func (c *core) buried(now time.Duration, t task, full bool, err error) task {
 	switch {
 	case err != nil:
 		// It stays parked, or is parked now, and is buried at its next turn.
-		s.doom = t.reason
+		s.doom, s.died = t.reason, t.died
 		s.notBefore, s.held = now+blamed, true
 		if full {
 			s.notBefore = now + deadDelay

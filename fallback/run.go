@@ -33,7 +33,7 @@ func (o *Outlet) Run(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 	for range o.cfg.Concurrency {
-		o.startWorker(calls, &wg, task{})
+		o.startWorker(background, calls, &wg, task{})
 	}
 	wg.Go(func() { o.clock(background) })
 	wg.Go(func() { o.parker(background) })

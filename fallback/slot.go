@@ -52,6 +52,7 @@ type slot struct {
 	tried     int // calls
 	lastError string
 	doom      DeadReason // "" or why it is to become a dead letter
+	died      time.Time  // when that was first tried
 	priority  router.Priority
 	known     bool // priority is the first item's, as far as we know
 	demoted   bool // a probe of it failed: others come first
@@ -92,7 +93,7 @@ func (s *slot) idle() bool {
 
 // forgetHead drops all that is known of the first item.
 func (s *slot) forgetHead() {
-	s.head, s.attempts, s.tried, s.lastError, s.doom = nil, 0, 0, "", ""
+	s.head, s.attempts, s.tried, s.lastError, s.doom, s.died = nil, 0, 0, "", "", time.Time{}
 	s.known, s.demoted, s.notBefore, s.held = false, false, 0, false
 }
 

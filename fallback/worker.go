@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/tripline/tripline/breaker"
@@ -16,8 +17,9 @@ var errGoexit = errors.New("the sink ended its goroutine")
 
 // worker carries out tasks, one at a time.
 type worker struct {
-	o   *Outlet
-	ctx context.Context
+	o     *Outlet
+	ctx   context.Context // of what is asked of the queue
+	calls context.Context // of the sink's calls: ends first
 
 	task    task
 	calling bool // the sink is being called
@@ -26,12 +28,12 @@ type worker struct {
 }
 
 // startWorker starts a worker with a task to begin with.
-func (o *Outlet) startWorker(ctx context.Context, wg interface{ Go(func()) }, first task) {
+func (o *Outlet) startWorker(ctx, calls context.Context, wg *sync.WaitGroup, first task) {
 	wg.Go(func() {
-		w := worker{o: o, ctx: ctx, task: first}
+		w := worker{o: o, ctx: ctx, calls: calls, task: first}
 		defer func() {
 			if w.calling { // runtime.Goexit in the sink: another goes on
-				o.startWorker(ctx, wg, w.ended(errGoexit))
+				o.startWorker(ctx, calls, wg, w.ended(errGoexit))
 			}
 		}()
 		w.run()
@@ -64,7 +66,7 @@ func (w *worker) take() bool {
 			o.unlockAndAct()
 			return true
 		}
-		if len(o.core.out.settled) > 0 || len(o.core.out.parks) > 0 || o.core.wakeAt(o.Now) < o.armed {
+		if o.core.out.any() || o.core.wakeAt(o.Now) < o.armed {
 			o.unlockAndAct()
 			o.mu.Lock()
 			continue
@@ -127,6 +129,9 @@ func (w *worker) erase(t task) task {
 
 func (w *worker) bury(t task) task {
 	o := w.o
+	if t.died.IsZero() {
+		t.died = time.Now()
+	}
 	err := o.buryOne(w.ctx, t, t.s.lastError, t.s.tried)
 	return o.step(func(c *core, now time.Duration) task {
 		return c.buried(now, t, errors.Is(err, ErrFull), err)
@@ -135,7 +140,7 @@ func (w *worker) bury(t task) task {
 
 // buryOne stores the dead letter of a task.
 func (o *Outlet) buryOne(ctx context.Context, t task, text string, tried int) error {
-	d := DeadLetter{Reason: t.reason, Attempts: tried, Error: text, Died: time.Now()}
+	d := DeadLetter{Reason: t.reason, Attempts: tried, Error: text, Died: t.died}
 	if t.e != nil {
 		d.Trigger = t.e.trigger
 	} else {
@@ -191,7 +196,7 @@ func (o *Outlet) watchCall(begun time.Duration) {
 
 // callSink makes one call. A panic in the sink is an error of that call.
 func (w *worker) callSink(t *router.Trigger) (err error) {
-	ctx, cancel := context.WithTimeout(w.ctx, w.o.limits.Timeout)
+	ctx, cancel := context.WithTimeout(w.calls, w.o.limits.Timeout)
 	defer cancel()
 	returned := false
 	defer func() {
@@ -222,6 +227,7 @@ func (w *worker) ended(err error) task {
 	r.verdict = w.permit.Report(now, breaker.Outcome{Kind: kind, RetryAfter: r.retryAfter})
 	w.tell(t, r, now-w.begun)
 	o.mu.Lock()
+	now = o.Now()
 	o.look(now)
 	o.stats.note(now, t, r)
 	follow := o.core.called(now, t, r)
@@ -243,7 +249,7 @@ func (w *worker) result(err error) result {
 	}
 	switch {
 	case r.outcome != OutcomeFailed:
-	case w.ctx.Err() != nil:
+	case w.calls.Err() != nil:
 		r.cancelled, r.outcome = true, OutcomeCancelled
 	case errors.Is(err, context.DeadlineExceeded):
 		r.outcome = OutcomeTimeout
@@ -310,6 +316,7 @@ func (o *Outlet) evict(ctx context.Context) {
 		return
 	}
 	if t.kind == bury {
+		t.died = time.Now()
 		if err := o.buryOne(ctx, t, "", 0); err != nil {
 			o.step(func(c *core, now time.Duration) task { return c.unclaim(now, t, errors.Is(err, ErrFull)) })
 			return

@@ -27,7 +27,7 @@ func unixMillis(v float64) (int64, *Refusal) {
 }
 
 // parseRFC3339 reads a time such as 2026-11-29T21:04:18.5+01:00, strictly by
-// RFC 3339 as time.Time.UnmarshalText does, into unix milliseconds. Anything
+// RFC 3339, into unix milliseconds. Anything
 // finer is cut off.
 func parseRFC3339(b []byte) (ms int64, ok bool) {
 	if len(b) < len("2006-01-02T15:04:05Z") ||

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -41,7 +43,7 @@ const (
 type Config struct {
 	// URL is where triggers are posted: http or https, without a fragment.
 	// User and password in it become basic authentication.
-	URL string
+	URL string `json:"-"`
 	// Secrets sign each attempt, all of them, so that a receiver can move from
 	// one to the next. One that begins with "whsec_" is base64 after that, as
 	// Standard Webhooks writes them; any other is taken byte by byte. None:
@@ -65,11 +67,29 @@ type Config struct {
 	TLS TLS
 	// Health is a URL that answers a GET with 2xx when the consumer is well.
 	// "" switches Check off.
-	Health string
+	Health string `json:"-"`
 	// HealthTimeout bounds one health check. 0: DefaultHealthTimeout.
 	HealthTimeout time.Duration
 	// Version goes into the User-Agent header. "": "dev".
 	Version string
+}
+
+// Format prints the scheme and host of the URL, whatever the verb: the rest of
+// a Config may be secret.
+func (c Config) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, c.name())
+}
+
+// LogValue logs what Format prints.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.name()) }
+
+// name is all of a Config that may be shown.
+func (c Config) name() string {
+	u, err := parseURL("url", c.URL)
+	if err != nil {
+		return "webhook"
+	}
+	return "webhook " + u.Scheme + "://" + u.Host
 }
 
 // ours are the header names that a Config can't set.

@@ -88,7 +88,7 @@ func withoutUser(u *url.URL) *url.URL {
 }
 
 // String names the sink without its secrets: kind, scheme and host.
-func (s *Sink) String() string { return "webhook " + s.origin }
+func (s *Sink) String() string { return s.cfg.name() }
 
 // Close closes the idle connections. Attempts in flight go on, and close
 // theirs when they end.

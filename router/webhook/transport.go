@@ -13,12 +13,12 @@ import (
 // TLS says how an https consumer is trusted and how Tripline identifies
 // itself. The version is 1.2 or newer, always.
 type TLS struct {
-	// CAFile holds PEM certificates that are trusted instead of the system's.
-	CAFile string
-	// CertFile and KeyFile hold Tripline's own certificate in PEM, for
+	// CA is a file of PEM certificates that are trusted instead of the system's.
+	CA string
+	// Cert and Key are files of Tripline's own certificate in PEM, for
 	// consumers that ask for one (mTLS). Both or none. They are read again
 	// when a connection asks for them, so renewed files need no restart.
-	CertFile, KeyFile string
+	Cert, Key string
 	// ServerName is the name that the consumer's certificate must carry, where
 	// it isn't the URL's host.
 	ServerName string
@@ -27,29 +27,29 @@ type TLS struct {
 // config reads the files.
 func (t TLS) config() (*tls.Config, error) {
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
 		if err != nil {
-			return nil, fmt.Errorf("tls.ca: %w", err)
+			return nil, fmt.Errorf("ca: %w", err)
 		}
 		cfg.RootCAs = x509.NewCertPool()
 		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls.ca: %s holds no PEM certificate", t.CAFile)
+			return nil, fmt.Errorf("ca: %s holds no PEM certificate", t.CA)
 		}
 	}
-	if t.CertFile == "" && t.KeyFile == "" {
+	if t.Cert == "" && t.Key == "" {
 		return cfg, nil
 	}
-	if t.CertFile == "" || t.KeyFile == "" {
-		return nil, fmt.Errorf("tls.cert and tls.key must be set together")
+	if t.Cert == "" || t.Key == "" {
+		return nil, fmt.Errorf("cert and key must be set together")
 	}
-	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-		return nil, fmt.Errorf("tls.cert: %w", err)
+	if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+		return nil, fmt.Errorf("cert and key: %w", err)
 	}
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 		if err != nil {
-			return nil, fmt.Errorf("reading tls.cert: %w", err)
+			return nil, fmt.Errorf("reading cert and key: %w", err)
 		}
 		return &pair, nil
 	}

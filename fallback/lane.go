@@ -27,14 +27,10 @@ func (c *core) offer(now time.Duration, e *entry) bool {
 	}
 	switch {
 	case inLane:
-		s.run.push(e)
-		c.lane++
-		if s.run.n == 1 {
-			c.file(now, s, false)
-		}
+		c.queueCall(now, s, e)
 	case s.state == live && p.owned:
+		c.queueCall(now, s, e)
 		c.divert(now, s, e.reason)
-		c.enqueue(s, e)
 	default:
 		c.enqueue(s, e)
 	}
@@ -47,10 +43,21 @@ func (c *core) redrive(now time.Duration, e *entry) {
 	e.reason = ReasonRedrive
 	s := c.slot(Slot{e.trigger.Partition, e.trigger.Slot})
 	if s.state == live && c.partitions[s.id.Partition].owned {
-		c.divert(now, s, ReasonOrder)
+		c.queueCall(now, s, e)
+		c.divert(now, s, "")
+	} else {
+		c.enqueue(s, e)
 	}
-	c.enqueue(s, e)
 	c.hand()
+}
+
+// queueCall appends a trigger to a live slot.
+func (c *core) queueCall(now time.Duration, s *slot, e *entry) {
+	s.run.push(e)
+	c.lane++
+	if s.run.n == 1 {
+		c.file(now, s, false)
+	}
 }
 
 // enqueue appends a trigger to a slot whose triggers don't wait in the lane.

@@ -6,6 +6,7 @@ import "time"
 // the triggers of the other slots may be called.
 func (c *core) owned(now time.Duration, number int, table map[Slot]int) {
 	p := c.partition(number)
+	was := p.owned
 	p.owned, p.closing = true, false
 	for id, n := range table {
 		if s := c.slot(id); n > s.stored {
@@ -18,9 +19,13 @@ func (c *core) owned(now time.Duration, number int, table map[Slot]int) {
 		}
 		s.head = nil // it may be gone
 		switch {
-		case s.state != live:
+		case s.state != live || was && s.stored == 0:
+		case was:
+			c.divert(now, s, "")
 		case s.stored > 0:
-			c.setParking(s)
+			c.setParking(s, ReasonOrder)
+		case c.lane+s.run.n > c.cfg.Lane:
+			c.setParking(s, ReasonLaneFull)
 		default:
 			c.enterLane(s)
 		}
@@ -31,13 +36,11 @@ func (c *core) owned(now time.Duration, number int, table map[Slot]int) {
 }
 
 // setParking makes a slot, whose triggers don't count in the lane, park.
-func (c *core) setParking(s *slot) {
+func (c *core) setParking(s *slot, why Reason) {
 	s.state = parking
 	c.parking++
 	for e := s.run.first; e != nil; e = e.next {
-		if e.reason == "" {
-			e.reason = ReasonOrder
-		}
+		e.reason = why
 	}
 }
 
@@ -59,7 +62,7 @@ func (c *core) evacuate(now time.Duration, p *partition) {
 		case p.owned:
 			c.divert(now, s, ReasonShutdown)
 		default:
-			c.setParking(s)
+			c.setParking(s, ReasonShutdown)
 			c.queuePark(s)
 		}
 	}

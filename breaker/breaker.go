@@ -42,32 +42,45 @@ var processStart = time.Now()
 func Now() time.Duration { return time.Since(processStart) }
 
 // Breaker protects one consumer. Its methods may be called from any
-// goroutine; the times that they pass are expected to rise, and one that lies
-// before the newest counts as the newest.
+// goroutine; the times that they pass are expected to rise, up to what
+// goroutines overtake each other by.
+//
+// While closed, taking a permit and handing it back well are a few atomic
+// steps without the lock; whatever is less usual than that takes it.
 type Breaker struct {
-	cfg   Config        // with its defaults, never written to
-	lease time.Duration // how long a permit lives
+	// Read without the lock on every call, written under it.
+	gate    atomic.Uint64             // generation<<gateBits | admitting | quiet
+	due     atomic.Int64              // before this time alone decides nothing
+	places  atomic.Pointer[places]    // where the permits are that are out
+	filling atomic.Pointer[slice]     // of the window
+	refusal atomic.Pointer[OpenError] // while open
+	cfg     Config                    // with its defaults, never written to
+	lease   time.Duration             // how long a permit lives; never written to
 
-	// refusal is set while the breaker is open, so that Admit can refuse
-	// without the lock. It is written under mu.
-	refusal atomic.Pointer[OpenError]
+	_ [64]byte // the above stays in the caches of all while the lock changes hands
 
 	mu         sync.Mutex // guards all below; never held over a hook
 	state      State
 	generation uint64        // rises with every transition
-	clock      time.Duration // the newest time seen
-	due        time.Duration // time alone decides nothing before this
+	clock      time.Duration // the newest time seen under the lock
 	since      time.Duration // of the last transition
-	reason     Reason        // of the last transition
-	calls      calls
+	cause      cause         // of the last transition
 	window     window
-	row        badRow
+	row        int // bad calls in a row
 	ladder     ladder
 	probing    probing
 	measured   measured
 	counters   Counters
 	notices    notices
+	moments    []moment // scratch of catchUp
 }
+
+// What the gate says beside the generation.
+const (
+	admitting = 1 << 0 // closed: Admit gives a permit
+	quiet     = 1 << 1 // closed, and a healthy report changes nothing but a count
+	gateBits  = 2
+)
 
 // New returns a closed breaker. It panics on a configuration that
 // [Config.Validate] refuses, so that one can be part of an expression; call
@@ -77,11 +90,12 @@ func New(c Config) *Breaker {
 		panic(fmt.Sprintf("breaker.New: %v", err))
 	}
 	c = c.withDefaults()
-	b := &Breaker{cfg: c, lease: c.Timeout + leaseGrace, due: Never, calls: newCalls(16)}
-	b.clock, b.ladder.asked = past, past
-	b.window.width = c.Window / sliceCount
-	b.window.ends = past
-	b.ladder.trust = true
+	b := &Breaker{cfg: c, lease: c.Timeout + leaseGrace, clock: past}
+	b.window = window{width: c.Window / sliceCount, top: bucket(c.P99), ends: past}
+	b.ladder = ladder{asked: past, trust: true}
+	b.places.Store(newPlaces(b, nil, firstPlaces))
+	b.gate.Store(admitting)
+	b.due.Store(int64(past)) // the first call starts the window
 	return b
 }
 
@@ -92,60 +106,72 @@ func (b *Breaker) Config() Config { return b.cfg }
 // Permit is the right to make one call. It is reported exactly once; a copy
 // is the same permit. The zero Permit is none.
 type Permit struct {
-	b          *Breaker
-	serial     uint64
-	generation uint64
-	begin      time.Duration
-	place      int32
-	probe      bool
+	// Four words, no more: that many the compiler keeps in registers.
+	places *places
+	begin  time.Duration
+	word   uint64 // as it was put into the place
+	where  uint64 // generation<<32 | probe<<31 | index
 }
 
 // Probe says whether the call is a probe.
-func (p Permit) Probe() bool { return p.probe }
+func (p Permit) Probe() bool { return p.word&aProbe != 0 }
 
-// Generation is the breaker's generation at the time it was admitted.
-func (p Permit) Generation() uint64 { return p.generation }
+// Generation is the breaker's generation at the time it was admitted; it
+// rises with every transition.
+func (p Permit) Generation() uint64 { return p.where >> 32 }
+
+func (p Permit) index() uint32 { return uint32(p.where) &^ (1 << 31) }
 
 // Admit asks for a permit for one call that begins now. The error is an
 // [*OpenError] (for which errors.Is(err, [ErrOpen]) holds) while the breaker
 // is open, and [ErrProbeCap] while it is half-open with all its probes in
 // flight. A call that was not admitted counts nowhere.
 func (b *Breaker) Admit(now time.Duration) (Permit, error) {
-	if r := b.refusal.Load(); r != nil && now < r.Until {
-		return Permit{}, r
+	gate := b.gate.Load()
+	if gate&admitting == 0 {
+		if r := b.refusal.Load(); r != nil && now < r.Until {
+			return Permit{}, r
+		}
+		return b.admit(now)
 	}
-	b.mu.Lock()
-	now = b.advance(now)
-	if b.state != Closed {
-		return b.admitProbe(now)
+	if int64(now) >= b.due.Load() {
+		return b.admit(now)
 	}
-	p := b.begin(now, false)
-	if b.notices.waiting() {
-		b.unlockAndTell()
-		return p, nil
+	ps := b.places.Load()
+	i := ps.home(now)
+	free := ps.at[i].Load()
+	if free&busy != 0 {
+		return b.admit(now)
 	}
-	b.mu.Unlock()
+	generation := gate >> gateBits
+	w := word(free, generation, now)
+	if !ps.at[i].CompareAndSwap(free, w) {
+		return b.admit(now)
+	}
+	p := Permit{ps, now, w, generation<<32 | uint64(i)}
+	if b.gate.Load()>>gateBits != generation {
+		p.take() // a transition came between: this was never admitted
+		return b.admit(now)
+	}
 	return p, nil
 }
 
-// admitProbe is Admit while open or half-open. It gives up the lock.
-func (b *Breaker) admitProbe(now time.Duration) (Permit, error) {
+// admit is Admit with the lock.
+func (b *Breaker) admit(now time.Duration) (Permit, error) {
+	b.mu.Lock()
 	defer b.unlockAndTell()
+	now = b.advance(now)
 	switch {
-	case b.state == Open: // just tripped, or now fell
+	case b.state == Open:
 		return Permit{}, b.refusal.Load()
+	case b.state == Closed:
+		return b.place(now, false), nil
 	case b.probing.inFlight >= b.cfg.Probes:
 		return Permit{}, ErrProbeCap
 	}
 	b.probing.begin()
-	return b.begin(now, true), nil
-}
-
-// begin takes up a call.
-func (b *Breaker) begin(now time.Duration, probe bool) Permit {
-	i := b.calls.add(now, b.generation, probe)
-	b.due = min(b.due, now+b.cfg.P99+1)
-	return Permit{b, b.calls.serial, b.generation, now, i, probe}
+	b.dueBy(now + b.cfg.P99 + 1)
+	return b.place(now, true), nil
 }
 
 // Outcome is how a call ended.
@@ -160,40 +186,39 @@ type Outcome struct {
 // Report hands back a permit and says how the call ended. The verdict is what
 // the breaker made of it. Only the first report of a permit counts.
 func (p Permit) Report(now time.Duration, o Outcome) Verdict {
-	b := p.b
-	if b == nil {
+	if p.places == nil {
 		return VerdictRepeated
 	}
-	b.mu.Lock()
-	now = b.advance(now)
-	c := b.calls.get(p.place, p.serial)
-	if c == nil {
-		defer b.unlockAndTell()
-		return b.tell(p.probe, b.late(now, p))
+	b := p.places.owner
+	latency := now - p.begin
+	if o.Kind == OK && b.gate.Load() == p.where>>32<<gateBits|admitting|quiet &&
+		int64(now) < b.due.Load() && latency <= b.cfg.P99 {
+		s := b.filling.Load()
+		if p.places.at[p.index()].CompareAndSwap(p.word, p.word&serialMask) {
+			s.healthy[bucket(latency)].Add(1)
+			return VerdictHealthy
+		}
 	}
-	overdue := c.overdue
-	b.calls.remove(p.place)
-	if p.probe || overdue || o.Kind != OK || p.generation != b.generation {
-		defer b.unlockAndTell()
-		return b.tell(p.probe, b.judge(now, p, o, overdue))
-	}
-	b.judgeHealthy(now, now-p.begin)
-	if b.notices.waiting() {
-		b.unlockAndTell()
-	} else {
-		b.mu.Unlock()
-	}
-	return VerdictHealthy
+	return b.report(now, p, o)
 }
 
-// late is the verdict on a report whose permit has come back before.
-func (b *Breaker) late(now time.Duration, p Permit) Verdict {
-	if now-p.begin >= b.lease {
+// report is Report with the lock.
+func (b *Breaker) report(now time.Duration, p Permit, o Outcome) Verdict {
+	b.mu.Lock()
+	defer b.unlockAndTell()
+	now = b.advance(now)
+	w, ok := p.take()
+	switch {
+	case !ok && now-p.begin >= b.lease:
 		b.counters.Stale++
-		return VerdictStale
+		return b.tell(p.Probe(), VerdictStale)
+	case !ok:
+		b.counters.Repeated++
+		return b.tell(p.Probe(), VerdictRepeated)
+	case p.Probe():
+		return b.tell(true, b.judgeProbe(now, p, o))
 	}
-	b.counters.Repeated++
-	return VerdictRepeated
+	return b.judge(now, p, w, o)
 }
 
 // Poll applies what time alone decides and returns when to call it again, or
@@ -203,8 +228,7 @@ func (b *Breaker) Poll(now time.Duration) (next time.Duration) {
 	b.mu.Lock()
 	defer b.unlockAndTell()
 	b.advance(now)
-	b.due = b.next()
-	return b.due
+	return b.next()
 }
 
 // State returns the state at the newest time that the breaker was told.

@@ -22,11 +22,11 @@ const minOver = 3
 // latency lies well under 25 ms.
 type Config struct {
 	// P99 is the limit of the latency: a call that takes longer is slow, and
-	// the breaker trips when more than 1 % are. 1 ms to 1 h, default 50 ms.
+	// the breaker trips when more than 1 % are. 1 ms to 10 min, default 50 ms.
 	// Set it to at least twice the consumer's ordinary 99th percentile.
 	P99 time.Duration
 	// Timeout is how long the caller lets a call run; [Breaker.Do] enforces
-	// it. P99 to 24 h, default 4 x P99. A permit that is not reported within
+	// it. P99 to 1 h, default 4 x P99. A permit that is not reported within
 	// Timeout + 1 s has failed and is taken back.
 	Timeout time.Duration
 
@@ -91,8 +91,8 @@ func (e *ConfigError) Error() string {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var r ranges
-	r.duration("p99", c.P99, time.Millisecond, time.Hour)
-	r.duration("timeout", c.Timeout, c.P99, 24*time.Hour)
+	r.duration("p99", c.P99, time.Millisecond, 10*time.Minute)
+	r.duration("timeout", c.Timeout, c.P99, time.Hour)
 	r.duration("window", c.Window, time.Second, 10*time.Minute)
 	r.integer("min_samples", c.MinSamples, 1, 1_000_000)
 	r.integer("ratio_samples", c.RatioSamples, 1, 1_000_000)

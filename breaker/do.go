@@ -19,7 +19,7 @@ const (
 )
 
 // String returns "open", "probe_cap", "slow" or "failed".
-func (r CallReason) String() string { return word(r, "open", "probe_cap", "slow", "failed") }
+func (r CallReason) String() string { return inWords(r, "open", "probe_cap", "slow", "failed") }
 
 // CallError is the error of [Breaker.Do]. It wraps what the call returned, or
 // the breaker's own [ErrOpen] or [ErrProbeCap].

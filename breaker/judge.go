@@ -2,104 +2,79 @@ package breaker
 
 import "time"
 
-// badRow counts the bad calls in a row. A call lengthens the row only if it
-// was admitted after the newest member had been judged, so that one pause,
-// which makes every call in flight bad, counts once.
-type badRow struct {
-	length int
-	serial uint64 // of the newest permit when the newest member was judged
-}
-
-func (r *badRow) lengthen(serial, newest uint64) {
-	if r.length == 0 || serial > r.serial {
-		r.length++
-		r.serial = newest
+// judge judges the report of a call that was admitted while closed. w is what
+// its place held.
+func (b *Breaker) judge(now time.Duration, p Permit, w uint64, o Outcome) Verdict {
+	switch {
+	case p.Generation() != b.generation:
+		b.counters.Stale++
+		return b.tell(false, VerdictStale)
+	case o.Kind == Ignored:
+		return b.tell(false, VerdictIgnored)
+	case o.Kind == Cancelled:
+		return b.tell(false, VerdictCancelled)
 	}
-}
-
-// judgeHealthy judges a call of this generation that was admitted while
-// closed and reported OK within P99.
-func (b *Breaker) judgeHealthy(now, latency time.Duration) {
-	if now >= b.window.ends {
-		b.turn(now)
-	}
-	w := &b.window
-	w.slice[w.at].calls++
-	w.sum.calls++
-	w.hist[w.at][bucket(latency)]++
-	b.row.length = 0
-	if b.cfg.Hooks.Verdict != nil {
+	latency := now - p.begin
+	s := b.turn(now)
+	if o.Kind == OK && w&overdue == 0 && latency <= b.cfg.P99 {
+		s.healthy[bucket(latency)].Add(1)
+		b.row = 0
 		b.tell(false, VerdictHealthy)
+		b.tripIfBad(now) // it can complete the samples that a rule asks for
+		return VerdictHealthy
 	}
-	// Healthy calls too can complete the samples that a rule asks for.
-	if w.sum.over|w.sum.errors != 0 {
-		b.tripIfBad(now)
+	s.bad[bucket(latency)]++
+	bad, verdict := counts{}, VerdictSlow
+	if o.Kind != OK {
+		bad.errors, verdict = 1, VerdictFailed
 	}
+	if w&overdue == 0 { // else that was judged when it passed P99
+		bad.calls = 1
+		if latency > b.cfg.P99 { // by a clock that another goroutine overtook
+			bad.over = 1
+		}
+		b.lengthen(w)
+		b.tell(false, verdict)
+	} else if o.Kind != OK {
+		b.tell(false, verdict)
+	}
+	b.judgeBad(now, bad, o.RetryAfter)
+	return verdict
 }
 
-// judgeError counts a failure of a call that has been counted as slow.
-func (b *Breaker) judgeError(now time.Duration, retryAfter time.Duration) {
+// judgeBad counts a call that is not healthy.
+func (b *Breaker) judgeBad(now time.Duration, bad counts, retryAfter time.Duration) {
 	b.turn(now)
-	b.window.slice[b.window.at].errors++
-	b.window.sum.errors++
-	b.ladder.ask(now, retryAfter)
+	b.window.add(bad)
+	if bad.errors > 0 {
+		b.ladder.ask(now, retryAfter)
+	}
 	b.tripIfBad(now)
 }
 
-// turn moves the window on, and keeps the median of a healthy one.
-func (b *Breaker) turn(now time.Duration) {
-	if now < b.window.ends {
-		return
+// lengthen adds a bad call to the row, unless it was admitted before the
+// row's newest member was judged: one pause makes every call in flight bad,
+// and counts once.
+func (b *Breaker) lengthen(w uint64) {
+	if b.row == 0 || w&behind == 0 {
+		b.row++
+		b.places.Load().mark(behind)
 	}
-	if b.state == Closed {
-		b.measured.keep(&b.window)
-	}
-	b.window.turn(now)
-}
-
-// judge judges every report but that of a healthy call while closed.
-func (b *Breaker) judge(now time.Duration, p Permit, o Outcome, overdue bool) Verdict {
-	latency := now - p.begin
-	if p.probe {
-		return b.judgeProbe(now, p, o, latency)
-	}
-	switch {
-	case p.generation != b.generation:
-		b.counters.Stale++
-		return VerdictStale
-	case o.Kind == Ignored:
-		return VerdictIgnored
-	case o.Kind == Cancelled:
-		return VerdictCancelled
-	}
-	b.turn(now)
-	b.window.hist[b.window.at][bucket(latency)]++
-	switch {
-	case o.Kind == OK: // overdue: was judged then
-		return VerdictSlow
-	case overdue:
-		b.judgeError(now, o.RetryAfter)
-	default:
-		b.window.slice[b.window.at].calls++
-		b.window.sum.calls++
-		b.row.lengthen(p.serial, b.calls.serial)
-		b.judgeError(now, o.RetryAfter)
-	}
-	return VerdictFailed
 }
 
 // judgeProbe judges the report of a probe.
-func (b *Breaker) judgeProbe(now time.Duration, p Permit, o Outcome, latency time.Duration) Verdict {
+func (b *Breaker) judgeProbe(now time.Duration, p Permit, o Outcome) Verdict {
+	fresh := p.Generation() == b.generation
 	if o.Kind == OK {
-		b.measured.probe(latency, p.generation == b.generation)
+		b.measured.probe(now-p.begin, fresh)
 	}
 	if o.Kind == Ignored {
-		b.probing.giveBack(p.generation)
+		b.probing.giveBack(p.word)
 	} else {
-		b.probing.answer(p.generation, o.Kind == OK)
+		b.probing.answer(p.word, o.Kind == OK)
 	}
 	switch {
-	case p.generation != b.generation:
+	case !fresh:
 		b.counters.Stale++
 		return VerdictStale
 	case o.Kind == Ignored:
@@ -116,24 +91,68 @@ func (b *Breaker) judgeProbe(now time.Duration, p Permit, o Outcome, latency tim
 	return VerdictHealthy
 }
 
-// tripIfBad opens a closed breaker if any rule says so. All comparisons are
-// between integers.
+// turn moves the window on to now, keeps the median of a healthy one, and
+// returns the slice to fill.
+func (b *Breaker) turn(now time.Duration) *slice {
+	if now >= b.window.ends && b.window.ends != past {
+		b.measured.keep(&b.window)
+	}
+	s := b.window.turn(now)
+	if s != b.filling.Load() {
+		b.filling.Store(s)
+	}
+	return s
+}
+
+// tripIfBad opens a closed breaker if a rule says so.
 func (b *Breaker) tripIfBad(now time.Duration) {
-	s, c := b.window.sum, &b.cfg
-	var reason Reason
+	if reason := b.broken(b.window.sum()); reason != ReasonNone {
+		b.trip(now, reason)
+		return
+	}
+	b.regate()
+}
+
+// broken returns the first rule that is broken, if any. All comparisons are
+// between integers.
+func (b *Breaker) broken(s counts) Reason {
+	c := &b.cfg
 	switch {
 	// The P99 by nearest rank is over the limit exactly if more than one call
 	// in a hundred is.
 	case s.over >= minOver && s.calls >= c.MinSamples && 100*s.over > s.calls:
-		reason = ReasonP99
-	case s.calls >= c.RatioSamples && s.over > 0 && 100*s.over >= c.SlowPercent*s.calls:
-		reason = ReasonSlowRatio
-	case s.calls >= c.RatioSamples && s.errors > 0 && 100*s.errors >= c.ErrorPercent*s.calls:
-		reason = ReasonErrorRatio
-	case b.row.length >= c.Consecutive:
-		reason = ReasonConsecutive
-	default:
-		return
+		return ReasonP99
+	case s.over > 0 && s.calls >= c.RatioSamples && 100*s.over >= c.SlowPercent*s.calls:
+		return ReasonSlowRatio
+	case s.errors > 0 && s.calls >= c.RatioSamples && 100*s.errors >= c.ErrorPercent*s.calls:
+		return ReasonErrorRatio
+	case b.row >= c.Consecutive:
+		return ReasonConsecutive
 	}
-	b.trip(now, reason)
+	return ReasonNone
+}
+
+// regate lets healthy reports pass without the lock exactly while they can
+// change nothing but a count: there is no row of bad calls to end, nobody to
+// tell, and no rule that one more healthy call would bring to bear.
+func (b *Breaker) regate() {
+	gate := b.generation << gateBits
+	if b.state == Closed {
+		gate |= admitting
+		if b.row == 0 && b.cfg.Hooks.Verdict == nil && b.assured() {
+			gate |= quiet
+		}
+	}
+	if gate != b.gate.Load() {
+		b.gate.Store(gate)
+	}
+}
+
+// assured says that no number of healthy calls can break a rule.
+func (b *Breaker) assured() bool {
+	if b.window.bad == (counts{}) {
+		return true
+	}
+	s := b.window.sum()
+	return s.calls >= max(b.cfg.MinSamples, b.cfg.RatioSamples) && b.broken(s) == ReasonNone
 }

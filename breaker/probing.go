@@ -10,12 +10,12 @@ type probing struct {
 	inFlight  int // holding a place, whatever their generation
 	successes int // consecutive healthy ones of this half-open generation
 
-	generation uint64 // the newest half-open generation
-	waiting    int    // its probes that have not answered
-	answered   int    // its probes that answered OK
-	bad        bool   // a probe of it did not
-	ended      bool   // it ended in a reopening
-	slowRow    int    // generations in a row that were alive but slow
+	mark     uint64 // generation bits of the newest half-open generation's permits
+	waiting  int    // its probes that have not answered
+	answered int    // its probes that answered OK
+	bad      bool   // a probe of it did not
+	ended    bool   // it ended in a reopening
+	slowRow  int    // generations in a row that were alive but slow
 }
 
 // start begins a half-open generation.
@@ -23,7 +23,8 @@ func (p *probing) start(generation uint64) {
 	if p.ended { // some answer of the one before is still out
 		p.slowRow = 0
 	}
-	*p = probing{inFlight: p.inFlight, slowRow: p.slowRow, generation: generation}
+	mark := generation << generationShift & generationMask
+	*p = probing{inFlight: p.inFlight, slowRow: p.slowRow, mark: mark}
 }
 
 // begin takes a place.
@@ -32,19 +33,19 @@ func (p *probing) begin() {
 	p.waiting++
 }
 
-// giveBack frees the place of a probe that says nothing.
-func (p *probing) giveBack(generation uint64) {
+// giveBack frees the place of a probe that says nothing. w is its word.
+func (p *probing) giveBack(w uint64) {
 	p.inFlight--
-	if generation == p.generation {
+	if w&generationMask == p.mark {
 		p.waiting--
 		p.weigh()
 	}
 }
 
 // answer frees the place of a probe that has answered, or never will.
-func (p *probing) answer(generation uint64, ok bool) {
+func (p *probing) answer(w uint64, ok bool) {
 	p.inFlight--
-	if generation != p.generation {
+	if w&generationMask != p.mark {
 		return
 	}
 	p.waiting--

@@ -21,8 +21,8 @@ type RampConfig struct {
 	// Max is the most calls in flight, the consumer's concurrency. 1 to
 	// 100,000.
 	Max int
-	// P99 is the limit of the latency, as in [Config]. 1 ms to 1 h, default
-	// 50 ms.
+	// P99 is the limit of the latency, as in [Config]. 1 ms to 10 min,
+	// default 50 ms.
 	P99 time.Duration
 	// Settle is how long the ramp must have held nobody back to end below
 	// Max. 0 to 1 h, default 10 s; [None] for none.
@@ -36,7 +36,7 @@ func (c RampConfig) Validate() error {
 	var r ranges
 	r.integer("concurrency", c.Max, 1, 100_000)
 	r.integer("probes", c.Start, 1, max(c.Max, 1))
-	r.duration("p99", c.P99, time.Millisecond, time.Hour)
+	r.duration("p99", c.P99, time.Millisecond, 10*time.Minute)
 	r.duration("settle", c.Settle, 0, time.Hour)
 	return errors.Join(r...)
 }
@@ -61,7 +61,7 @@ const (
 )
 
 // String returns "live" or "backlog".
-func (s Source) String() string { return word(s, "live", "backlog") }
+func (s Source) String() string { return inWords(s, "live", "backlog") }
 
 // Ramp is the window of calls in flight after a close: it starts small, grows
 // while somebody is held back and the consumer keeps up, and shrinks when
@@ -75,7 +75,7 @@ func (s Source) String() string { return word(s, "live", "backlog") }
 // caller's own queues guards it too.
 type Ramp struct {
 	cfg    RampConfig
-	calls  calls
+	calls  flight
 	active bool
 	window int
 	guard  time.Duration
@@ -98,7 +98,7 @@ func NewRamp(c RampConfig) *Ramp {
 		panic("breaker.NewRamp: " + err.Error())
 	}
 	c = c.withDefaults()
-	return &Ramp{cfg: c, calls: newCalls(min(c.Max, 64))}
+	return &Ramp{cfg: c, calls: newFlight(min(c.Max, 64))}
 }
 
 // Begin puts the ramp in force after a close. ordinary is what a call
@@ -111,8 +111,8 @@ func (r *Ramp) Begin(now, ordinary time.Duration) {
 	r.share = 0
 	r.tick(now)
 	// What has passed the guard before is no news of this ramp.
-	for c := r.calls.head(&r.calls.young); c != nil && now-c.begin > r.guard; c = r.calls.head(&r.calls.young) {
-		r.calls.pass(r.calls.young.head)
+	for c := r.calls.oldest(); c != nil && now-c.begin > r.guard; c = r.calls.oldest() {
+		r.calls.pass(r.calls.head)
 	}
 }
 
@@ -125,7 +125,7 @@ func (r *Ramp) Throttle(now time.Duration, rc RampCall, ordinary time.Duration) 
 		return
 	}
 	r.Poll(now, true)
-	if c := r.calls.get(rc.place, rc.serial); c != nil && !c.overdue {
+	if c := r.calls.get(rc); c != nil && !c.over {
 		r.calls.pass(rc.place)
 		r.judged++
 		r.over++
@@ -193,19 +193,19 @@ func (r *Ramp) Start(now time.Duration, s Source, bothWaited bool) RampCall {
 		r.share++
 	}
 	r.newest = max(r.newest, now)
-	i := r.calls.add(r.newest, 0, s == Backlog)
+	i := r.calls.add(r.newest)
 	return RampCall{r.calls.serial, i}
 }
 
 // Done takes note of its end. A second Done of the same call does nothing.
 func (r *Ramp) Done(now time.Duration, rc RampCall) {
-	c := r.calls.get(rc.place, rc.serial)
-	if rc.serial == 0 || c == nil {
+	c := r.calls.get(rc)
+	if c == nil {
 		return
 	}
 	if r.active {
 		r.Poll(now, true)
-		if !c.overdue {
+		if !c.over {
 			r.judged++
 		}
 	}
@@ -220,7 +220,7 @@ func (r *Ramp) Poll(now time.Duration, backlog bool) (next time.Duration) {
 		r.pass(r.ends)
 		r.judge(backlog)
 		r.tick(r.ends)
-		if idle := now - r.ends; idle > rampTick && r.calls.head(&r.calls.young) == nil {
+		if idle := now - r.ends; idle > rampTick && r.calls.oldest() == nil {
 			// Nothing can happen in ticks without calls.
 			r.ends += idle / rampTick * rampTick
 		}
@@ -240,8 +240,8 @@ func (r *Ramp) tick(now time.Duration) {
 
 // pass counts the calls that have passed the guard in flight, each once.
 func (r *Ramp) pass(now time.Duration) {
-	for c := r.calls.head(&r.calls.young); c != nil && now-c.begin > r.guard; c = r.calls.head(&r.calls.young) {
-		r.calls.pass(r.calls.young.head)
+	for c := r.calls.oldest(); c != nil && now-c.begin > r.guard; c = r.calls.oldest() {
+		r.calls.pass(r.calls.head)
 		r.judged++
 		r.over++
 	}

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -70,16 +71,16 @@ func (b *Breaker) Snapshot(now time.Duration) Snapshot {
 	b.mu.Lock()
 	defer b.unlockAndTell()
 	now = b.advance(now)
-	b.turn(now)
 	if b.settled(now) {
 		b.ladder.clean()
 	}
-	sum := b.window.sum
+	sum, latencies, inFlight := b.window.sum(), b.window.latencies(), 0
+	b.places.Load().each(func(*atomic.Uint64, uint64) { inFlight++ })
 	s := Snapshot{
 		State: b.state, Generation: b.generation, Since: b.since,
-		Reason: b.reason, Text: b.measured.cause.String(),
+		Reason: b.cause.reason, Text: b.cause.String(),
 		Rung: b.ladder.rung, Window: b.ladder.window, Until: b.ladder.until,
-		InFlight: b.calls.length, ProbesInFlight: b.probing.inFlight,
+		InFlight: inFlight, ProbesInFlight: b.probing.inFlight,
 		AliveButSlow: b.probing.slowRow >= aliveAfter,
 		SlowP50:      b.measured.probeMedian(),
 		Limit:        b.cfg.P99,
@@ -91,9 +92,9 @@ func (b *Breaker) Snapshot(now time.Duration) Snapshot {
 	switch b.state {
 	case Closed:
 		s.Calls, s.Over, s.Errors = sum.calls, sum.over, sum.errors
-		s.P50, s.P99 = b.window.quantile(50), b.window.quantile(99)
+		s.P50, s.P99 = latencies.quantile(50), latencies.quantile(99)
 		s.SlowRatio, s.ErrorRatio = ratio(sum.over, sum.calls), ratio(sum.errors, sum.calls)
-		s.BadRow = b.row.length
+		s.BadRow = b.row
 	case HalfOpen:
 		s.Successes = b.probing.successes
 	}
@@ -126,14 +127,14 @@ type measured struct {
 	fastest time.Duration // healthy probe
 	probes  [9]time.Duration
 	count   int // of probes, ever since the last close
-	cause   cause
 }
 
 // keep remembers the median of a window, if that is healthy.
 func (m *measured) keep(w *window) {
-	s := w.sum
+	s := w.sum()
 	if s.calls >= 10 && 100*s.over <= s.calls && 100*s.errors <= s.calls {
-		m.healthy = w.quantile(50)
+		all := w.latencies()
+		m.healthy = all.quantile(50)
 	}
 }
 
@@ -158,18 +159,15 @@ func (m *measured) probeMedian() time.Duration {
 }
 
 // describe says what is bad about the sliding window.
-func (b *Breaker) describe(at time.Duration) cause {
-	var all histogram
-	for i := range b.window.hist {
-		all.add(&b.window.hist[i])
-	}
+func (b *Breaker) describe(at time.Duration, reason Reason) cause {
+	all := b.window.latencies()
 	// Calls that are still in flight past P99 have taken at least so long.
-	for i := b.calls.late.head; i != end; i = b.calls.slab[i].next {
-		if c := &b.calls.slab[i]; c.generation == b.generation {
-			all[bucket(at-c.begin)]++
+	b.places.Load().each(func(_ *atomic.Uint64, w uint64) {
+		if w&overdue != 0 && b.current(w) {
+			all[bucket(at-begin(w, at))]++
 		}
-	}
+	})
 	return cause{
-		measured: all.quantile(99), limit: b.cfg.P99, counts: b.window.sum, calls: b.row.length,
+		reason: reason, measured: all.quantile(99), limit: b.cfg.P99, counts: b.window.sum(), calls: b.row,
 	}
 }

@@ -3,21 +3,29 @@ package breaker
 import "time"
 
 // move is the one place where the state changes.
-func (b *Breaker) move(at time.Duration, to State, reason Reason, detail cause) {
+func (b *Breaker) move(at time.Duration, to State, c cause) {
 	from := b.state
-	b.state, b.reason, b.since = to, reason, at
+	b.state, b.since, b.cause = to, at, c
 	b.generation++
-	if to == Open {
+	b.row = 0
+	b.refusal.Store(nil)
+	switch to {
+	case Open:
 		b.refusal.Store(&OpenError{Until: b.ladder.until})
-		b.due = min(b.due, b.ladder.until)
-	} else {
-		b.refusal.Store(nil)
+		b.dueBy(b.ladder.until)
+	case Closed:
+		// The window starts empty: what was counted before the trip says
+		// nothing about the consumer now.
+		b.filling.Store(b.window.reset(at))
+		b.dueBy(min(at+b.cfg.P99+1, b.window.ends))
 	}
-	detail.reason = reason
-	b.measured.cause = detail
+	b.regate()
+	// Whoever takes a place without the lock looks at the gate again after,
+	// so every call of the old generation is either marked here or undone.
+	b.places.Load().mark(stale)
 	if b.cfg.Hooks.Transition != nil {
-		b.notices.queue = append(b.notices.queue, notice{cause: detail, change: Transition{
-			From: from, To: to, At: at, Generation: b.generation, Reason: reason,
+		b.notices.queue = append(b.notices.queue, notice{cause: c, change: Transition{
+			From: from, To: to, At: at, Generation: b.generation, Reason: c.reason,
 			Rung: b.ladder.rung, Window: b.ladder.window, Until: b.ladder.until,
 		}})
 	}
@@ -25,7 +33,7 @@ func (b *Breaker) move(at time.Duration, to State, reason Reason, detail cause) 
 
 // trip opens a closed breaker.
 func (b *Breaker) trip(at time.Duration, reason Reason) {
-	detail := b.describe(at)
+	c := b.describe(at, reason)
 	if b.settled(at) {
 		b.ladder.clean()
 	} else if b.ladder.hinted {
@@ -34,7 +42,7 @@ func (b *Breaker) trip(at time.Duration, reason Reason) {
 	b.ladder.hinted = false
 	b.ladder.climb(at, &b.cfg)
 	b.counters.Trips++
-	b.move(at, Open, reason, detail)
+	b.move(at, Open, c)
 }
 
 // settled says whether the close is clean: nothing has tripped for Settle.
@@ -54,7 +62,7 @@ func (b *Breaker) halfOpen(at time.Duration) {
 	b.ladder.pressed = false
 	b.probing.start(b.generation + 1)
 	b.measured.fastest = 0
-	b.move(at, HalfOpen, reason, cause{window: b.ladder.window})
+	b.move(at, HalfOpen, cause{reason: reason, window: b.ladder.window})
 }
 
 // reopen fails a half-open generation. Because that changes the generation,
@@ -66,22 +74,19 @@ func (b *Breaker) reopen(at time.Duration, reason Reason, kind Kind) {
 	b.ladder.climb(at, &b.cfg)
 	b.counters.Reopens++
 	b.probing.reopened()
-	b.move(at, Open, reason, cause{
-		kind: kind, limit: b.cfg.P99, alive: b.probing.slowRow >= aliveAfter, measured: b.measured.probeMedian(),
+	b.move(at, Open, cause{
+		reason: reason, kind: kind, limit: b.cfg.P99, alive: b.probing.slowRow >= aliveAfter, measured: b.measured.probeMedian(),
 	})
 }
 
-// close ends a half-open generation well. The window starts empty: what was
-// counted before the trip says nothing about the consumer now.
+// close ends a half-open generation well.
 func (b *Breaker) close(at time.Duration) {
 	n := b.probing.successes
-	b.window.reset(at)
-	b.row = badRow{}
 	b.ladder.asked = past
 	b.probing.slowRow = 0
 	b.measured.count = 0
 	b.counters.Closes++
-	b.move(at, Closed, ReasonProbesHealthy, cause{calls: n, limit: b.cfg.P99, measured: b.measured.fastest})
+	b.move(at, Closed, cause{reason: ReasonProbesHealthy, calls: n, limit: b.cfg.P99, measured: b.measured.fastest})
 }
 
 // Hint brings outside evidence that the consumer is well again, such as every
@@ -122,7 +127,7 @@ func (b *Breaker) ForceOpen(now, window time.Duration) {
 	b.ladder.hinted, b.ladder.pressed = false, false
 	b.ladder.force(now, min(max(window, time.Millisecond), 24*time.Hour))
 	b.counters.Forced++
-	b.move(now, Open, ReasonForced, cause{window: b.ladder.window})
+	b.move(now, Open, cause{reason: ReasonForced, window: b.ladder.window})
 }
 
 // ProbeNow ends the open window on an operator's behalf, at once, or as soon
@@ -145,6 +150,6 @@ func (b *Breaker) ProbeNow(now time.Duration) {
 // shortened makes a nearer end of the open window known.
 func (b *Breaker) shortened(now time.Duration) {
 	b.refusal.Store(&OpenError{Until: b.ladder.until})
-	b.due = b.next()
+	b.dueBy(b.ladder.until)
 	b.advance(now)
 }

@@ -12,7 +12,7 @@ const (
 
 // String returns "closed", "open" or "half_open".
 func (s State) String() string {
-	return word(s, "closed", "open", "half_open")
+	return inWords(s, "closed", "open", "half_open")
 }
 
 // Kind says how a call ended.
@@ -35,7 +35,7 @@ const (
 
 // String returns "ok", "failed", "ignored" or "cancelled".
 func (k Kind) String() string {
-	return word(k, "ok", "failed", "ignored", "cancelled")
+	return inWords(k, "ok", "failed", "ignored", "cancelled")
 }
 
 // Verdict is what the breaker made of a call.
@@ -55,7 +55,7 @@ const (
 // String returns the verdict's metric label: "healthy", "slow", "failed",
 // "ignored", "cancelled", "stale" or "repeated".
 func (v Verdict) String() string {
-	return word(v, "healthy", "slow", "failed", "ignored", "cancelled", "stale", "repeated")
+	return inWords(v, "healthy", "slow", "failed", "ignored", "cancelled", "stale", "repeated")
 }
 
 // Reason says why the breaker changed its state.
@@ -80,12 +80,12 @@ const (
 // String returns the reason's metric label, such as "p99", "probe_slow" or
 // "window_ended"; "" for ReasonNone.
 func (r Reason) String() string {
-	return word(r, "", "p99", "slow_ratio", "error_ratio", "consecutive",
+	return inWords(r, "", "p99", "slow_ratio", "error_ratio", "consecutive",
 		"probe_failed", "probe_slow", "forced",
 		"window_ended", "hint", "probe_now", "probes_healthy")
 }
 
-func word[T ~uint8](v T, words ...string) string {
+func inWords[T ~uint8](v T, words ...string) string {
 	if int(v) < len(words) {
 		return words[v]
 	}

@@ -95,6 +95,7 @@ func whereError(err error) *MatchError {
 		"type router.scopeFence", "fence",
 		"type router.scopeFix", "fix",
 		"type router.scope", "where",
+		"*float64", "float64",
 		"expected bool, but got", "the result must be true or false, not",
 	).Replace(e.Msg)
 	return e

@@ -197,7 +197,8 @@ func (s *Store) publish(ctx context.Context, partition int, e *epoch, batch []*n
 	}
 	batch[0].Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.epochSubject(partition))
 	batch[0].Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(e.seq, 10))
-	ack, err := jetstreamext.PublishMsgBatch(ctx, s.js, batch)
+	// An ack of the first message would be waited for without ctx.
+	ack, err := jetstreamext.PublishMsgBatch(ctx, s.js, batch, jetstreamext.BatchFlowControl{AckFirst: false})
 	if wrongSequence(err) {
 		return 0, fmt.Errorf("commit: %w", router.ErrFenced)
 	}

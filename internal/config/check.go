@@ -1,23 +1,27 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tripline/tripline/internal/ingest"
 )
 
 // check holds the rules that need more than one value, or more than a range.
 func check(s *source, c *Config) {
 	checkNATS(s, &c.NATS)
-	checkIngest(s, c)
+	patterns := checkIngest(s, c)
 	checkTracking(s, c.Tracking)
 	checkFences(s, c.Fences)
-	checkConsumers(s, c)
+	checkConsumers(s, c, patterns)
 	checkAdmin(s, c.Admin)
 	if c.NATS.MaxStore > 0 && len(s.problems) == 0 {
 		if _, err := c.Budget(c.NATS.MaxStore); err != nil {
@@ -184,68 +188,39 @@ func checkAdmin(s *source, a Admin) {
 	}
 }
 
-// checkIngest holds what the stream of locations and the naming of devices
-// need of the subjects.
-func checkIngest(s *source, c *Config) {
-	subjects := c.Ingest.Subjects
-	if len(subjects) == 0 {
-		s.add("ingest.subjects", `ingest.subjects is empty: list the subjects that devices publish to, as in ["location.*"]`)
+// checkIngest holds the subjects against the rules for naming devices. The
+// patterns are nil when one of them is wrong.
+func checkIngest(s *source, c *Config) *ingest.Patterns {
+	patterns, err := ingest.ParsePatterns(c.NATS.Namespace, c.Ingest.Subjects)
+	if err == nil {
+		return patterns
 	}
-	for i, subject := range subjects {
-		path := Path("ingest.subjects").index(i)
-		if msg := badPattern(subject, c.NATS.Namespace); msg != "" {
-			s.add(path, "%s: %s", path, msg)
-			continue
+	for _, err := range flatten(err) {
+		path, msg := Path("ingest.subjects"), err.Error()
+		if bad, ok := errors.AsType[*ingest.PatternError](err); ok {
+			path = path.index(bad.Index)
 		}
-		for _, other := range subjects[:i] {
-			switch {
-			case strings.Count(other, "*") == strings.Count(subject, "*"):
-				s.add(path, "%s: %s and %s have the same number of wildcards, so a device id would not say which it belongs to: give each another number", path, other, subject)
-			case overlap(other, subject):
-				s.add(path, "%s: %s and %s overlap: one location would be both", path, other, subject)
-			}
-		}
+		s.add(path, "%s: %s", path, msg)
 	}
+	return nil
 }
 
-var tokenRule = regexp.MustCompile(`^[^\s.*>\x00-\x1f]+$`)
+// flatten takes joined errors apart.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
 
-func badPattern(subject, namespace string) string {
-	tokens := strings.Split(subject, ".")
-	wild := false
-	for _, t := range tokens {
+func checkURL(s *source, path Path, u URL, schemes ...string) {
+	for one := range strings.SplitSeq(u.Reveal(), ",") {
+		p, err := url.Parse(strings.TrimSpace(one))
 		switch {
-		case t == ">":
-			return fmt.Sprintf("> is not taken, because it leaves open how many parts a device id has: write one * for each, as in %s.*", strings.TrimSuffix(subject, ".>"))
-		case t == "*":
-			wild = true
-		case !tokenRule.MatchString(t):
-			return fmt.Sprintf("%q is no NATS subject: parts are separated by single dots and hold no white space", subject)
+		case err != nil, p.Host == "", !slices.Contains(schemes, p.Scheme):
+			// The address itself may hold a secret: it isn't repeated.
+			s.add(path, "%s must be an address that begins with %s://", path, strings.Join(schemes, ":// or "))
+			return
 		}
 	}
-	switch {
-	case !wild:
-		return fmt.Sprintf("%q has no wildcard: the parts that * stands for are the device id, as in %s.*", subject, subject)
-	case tokens[0] == "*":
-		return "the first part can't be *: it would take every subject of that length"
-	case tokens[0] == namespace:
-		return fmt.Sprintf("subjects that begin with %s. are Tripline's own: choose another first part", namespace)
-	case strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_"):
-		return "subjects that begin with $ or _ belong to NATS"
-	}
-	return ""
-}
-
-// overlap says that some subject fits both patterns.
-func overlap(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	if len(as) != len(bs) {
-		return false
-	}
-	for i := range as {
-		if as[i] != bs[i] && as[i] != "*" && bs[i] != "*" {
-			return false
-		}
-	}
-	return true
 }

@@ -3,8 +3,8 @@
 // with its place in the file and what to do about it, and all errors are
 // reported together.
 //
-// What comes out is read-only and knows no other package of Tripline; the
-// wiring builds its parts from it.
+// What comes out is read-only plain values; the wiring builds its parts from
+// them.
 package config
 
 import (

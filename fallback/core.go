@@ -166,6 +166,9 @@ func (c *core) file(now time.Duration, s *slot, front bool) {
 	if s.state == parking && s.stored == 0 && s.unacked == nil && s.run.n == 0 {
 		c.setLive(s)
 	}
+	if c.state == breaker.Closed {
+		s.demoted = false // also of a slot that was at a worker at the close
+	}
 	switch l := c.lineOf(now, s); {
 	case l != nil && front:
 		l.unshift(s)
@@ -291,7 +294,6 @@ func (c *core) hurry(now time.Duration) {
 // forgive forgets, on a close, whose probes failed.
 func (c *core) forgive(now time.Duration) {
 	for c.demoted.n > 0 {
-		c.demoted.first.demoted = false
 		c.file(now, c.demoted.first, false)
 	}
 }

@@ -63,6 +63,7 @@ func (c *core) parked(now time.Duration, p park, err error) {
 		}
 		c.later(now, s)
 	default:
+		p.e.unsure = true
 		c.later(now, s)
 	}
 }
@@ -104,6 +105,10 @@ func (c *core) acked(now time.Duration, p park, fresh bool) {
 func (c *core) dropped(now time.Duration, p park) {
 	if c.cfg.Hooks.Dropped != nil {
 		c.out.told = append(c.out.told, c.cfg.Hooks.Dropped)
+	}
+	if p.e.unsure { // this try stored nothing, but an earlier one may have
+		c.acked(now, p, false)
+		return
 	}
 	if p.s.stored == 0 { // what is known of the first item was about this one
 		p.s.forgetHead()

@@ -102,6 +102,7 @@ type entry struct {
 	trigger router.Trigger
 	settled func()
 	reason  Reason // why it is parked
+	unsure  bool   // an answer to its park was lost: it may be stored
 	size    int
 	next    *entry
 }

@@ -23,6 +23,7 @@ type flusher struct {
 	mu      sync.Mutex // guards the fields below; not held over a flush
 	running bool
 	next    *round // who waits for the next flush, nil for nobody
+	rounds  int    // flushes begun
 }
 
 // round is one flush and its waiters.
@@ -76,6 +77,7 @@ func (f *flusher) run() {
 			f.mu.Unlock()
 			return
 		}
+		f.rounds++
 		f.mu.Unlock()
 		ctx, cancel := context.WithDeadline(context.Background(), r.deadline)
 		r.err = f.nc.FlushWithContext(ctx)

@@ -1,6 +1,16 @@
 package geofence
 
-import "iter"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidwall/rtree"
+)
 
 // Change is a set of edits to an [Index].
 type Change struct {
@@ -8,32 +18,221 @@ type Change struct {
 	Delete []string // ids; unknown ones are ignored
 }
 
-// Index holds the fences: many readers, one writer at a time.
-type Index struct{}
+// Index holds the fences. Any number of goroutines may take snapshots while
+// others apply changes: readers never wait.
+type Index struct {
+	newest atomic.Pointer[Snapshot]
+
+	mu sync.Mutex // one writer at a time; guards tree
+	// tree is the writer's own. A reader gets a copy, which shares its nodes:
+	// the next write copies the nodes that it touches.
+	tree *rtree.RTreeG[*Fence]
+}
 
 // NewIndex returns an index of the fences. A duplicate id is an error.
-func NewIndex(fences ...*Fence) (*Index, error) { return &Index{}, nil }
+func NewIndex(fences ...*Fence) (*Index, error) {
+	ix := &Index{tree: &rtree.RTreeG[*Fence]{}}
+	ix.newest.Store(&Snapshot{tree: ix.tree.Copy(), change: &change{}})
+	if err := ix.Apply(Change{Put: fences}); err != nil {
+		return nil, err
+	}
+	return ix, nil
+}
 
-// Apply makes all edits of c visible at once, or none. An id that is named
-// twice in c is an error.
-func (ix *Index) Apply(c Change) error { return nil }
+// Snapshot returns the newest version of the set.
+func (ix *Index) Snapshot() *Snapshot { return ix.newest.Load() }
 
-// Snapshot returns the newest version of the set. It never changes.
-func (ix *Index) Snapshot() *Snapshot { return &Snapshot{} }
+// Apply makes all edits of c visible at once; on an error none of them. An id
+// that is named twice in c is an error.
+func (ix *Index) Apply(c Change) error {
+	edits, err := c.sorted()
+	if err != nil {
+		return err
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	old := ix.newest.Load()
+	next := old.edit(edits)
+	if len(edits)*4 > len(next.sorted) {
+		// So many edits make a poor tree of the old one, at a higher cost.
+		ix.tree = &rtree.RTreeG[*Fence]{}
+		for _, f := range next.sorted {
+			ix.insert(f)
+		}
+	} else {
+		for _, e := range edits {
+			if f := old.Fence(e.id); f != nil {
+				ix.remove(f)
+			}
+			if e.put != nil {
+				ix.insert(e.put)
+			}
+		}
+	}
+	next.tree = ix.tree.Copy()
+	next.change = &change{ids: make([]string, len(edits))}
+	for i, e := range edits {
+		next.change.ids[i] = e.id
+	}
+	old.change.next.Store(next.change)
+	ix.newest.Store(next)
+	return nil
+}
+
+func (ix *Index) insert(f *Fence) {
+	for _, b := range f.boxes(make([]box, 0, 2)) {
+		ix.tree.Insert([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, f)
+	}
+}
+
+func (ix *Index) remove(f *Fence) {
+	for _, b := range f.boxes(make([]box, 0, 2)) {
+		ix.tree.Delete([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, f)
+	}
+}
+
+// edit is one fence's: put is nil if it is deleted.
+type edit struct {
+	id  string
+	put *Fence
+}
+
+// sorted returns the edits by id.
+func (c Change) sorted() ([]edit, error) {
+	edits := make([]edit, 0, len(c.Put)+len(c.Delete))
+	for _, f := range c.Put {
+		if f == nil || f.shape == nil {
+			return nil, errors.New("put a fence that is not from ParseFences")
+		}
+		edits = append(edits, edit{f.ID, f})
+	}
+	for _, id := range c.Delete {
+		edits = append(edits, edit{id, nil})
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return cmp.Compare(a.id, b.id) })
+	for i := 1; i < len(edits); i++ {
+		if edits[i].id == edits[i-1].id {
+			return nil, fmt.Errorf("fence %q is named twice", edits[i].id)
+		}
+	}
+	return edits, nil
+}
+
+// change is a link of the chain of all changes: a tracker keeps the one that
+// it has seen, and walks on from there. Links that no tracker keeps are
+// garbage.
+type change struct {
+	ids  []string // put or deleted, sorted
+	next atomic.Pointer[change]
+}
 
 // Snapshot is an immutable set of fences, safe for concurrent use.
-type Snapshot struct{}
+type Snapshot struct {
+	tree   *rtree.RTreeG[*Fence]
+	sorted []*Fence // by id
+	change *change  // the one that made it
+	// coarsest is the worst accuracy that a fence's own rule takes, in metres.
+	coarsest float64
+}
 
-// Match appends the fences that contain the point, sorted by id. Only
-// geometry counts: altitude and schedule are the tracker's. It doesn't
+// edit returns a snapshot, still without a tree, with the edits made.
+func (s *Snapshot) edit(edits []edit) *Snapshot {
+	next := &Snapshot{sorted: make([]*Fence, 0, len(s.sorted)+len(edits))}
+	rest := s.sorted
+	for _, e := range edits {
+		n, found := search(rest, e.id)
+		next.sorted = append(next.sorted, rest[:n]...)
+		if found {
+			n++
+		}
+		rest = rest[n:]
+		if e.put != nil {
+			next.sorted = append(next.sorted, e.put)
+		}
+	}
+	next.sorted = append(next.sorted, rest...)
+	next.coarsest = s.coarsest
+	for _, e := range edits {
+		if e.put != nil {
+			next.coarsest = max(next.coarsest, e.put.coarsest())
+		}
+	}
+	return next
+}
+
+func search(sorted []*Fence, id string) (int, bool) {
+	return slices.BinarySearchFunc(sorted, id, func(f *Fence, id string) int { return cmp.Compare(f.ID, id) })
+}
+
+// Match appends the fences that contain the point, in degrees, sorted by id.
+// Only geometry counts: altitude and schedule are the [Tracker]'s. It doesn't
 // allocate if dst has room.
-func (s *Snapshot) Match(lat, lon float64, dst []*Fence) []*Fence { return dst }
+func (s *Snapshot) Match(lat, lon float64, dst []*Fence) []*Fence {
+	from := len(dst)
+	p := point{lon, lat}
+	dst = s.search(p, dst)
+	if onSeam(p) {
+		dst = s.search(opposite(p), dst)
+	}
+	if found := dst[from:]; len(found) > 1 {
+		sortByID(found)
+		if onSeam(p) {
+			dst = dst[:from+len(slices.Compact(found))]
+		}
+	}
+	return dst
+}
+
+func (s *Snapshot) search(p point, dst []*Fence) []*Fence {
+	at := [2]float64{p.x, p.y}
+	s.tree.Search(at, at, func(_, _ [2]float64, f *Fence) bool {
+		if f.contains(p) {
+			dst = append(dst, f)
+		}
+		return true
+	})
+	return dst
+}
+
+// sortByID sorts a few fences fast and many well.
+func sortByID(fs []*Fence) {
+	if len(fs) > 12 {
+		slices.SortFunc(fs, func(a, b *Fence) int { return cmp.Compare(a.ID, b.ID) })
+		return
+	}
+	for i := 1; i < len(fs); i++ {
+		for j := i; j > 0 && fs[j].ID < fs[j-1].ID; j-- {
+			fs[j], fs[j-1] = fs[j-1], fs[j]
+		}
+	}
+}
 
 // Fence returns the fence with the id, or nil.
-func (s *Snapshot) Fence(id string) *Fence { return nil }
+func (s *Snapshot) Fence(id string) *Fence {
+	if i, ok := search(s.sorted, id); ok {
+		return s.sorted[i]
+	}
+	return nil
+}
 
 // Len is the number of fences.
-func (s *Snapshot) Len() int { return 0 }
+func (s *Snapshot) Len() int { return len(s.sorted) }
 
 // All yields the fences, sorted by id.
-func (s *Snapshot) All() iter.Seq[*Fence] { return func(func(*Fence) bool) {} }
+func (s *Snapshot) All() iter.Seq[*Fence] { return slices.Values(s.sorted) }
+
+// touching calls yield for the fences whose boxes touch b, some of them more
+// than once. b's x may leave -180..180.
+func (s *Snapshot) touching(b box, yield func(*Fence)) {
+	for _, dx := range frames {
+		c := b.shift(dx)
+		if c.max.x < -180 || c.min.x > 180 {
+			continue
+		}
+		s.tree.Search([2]float64{c.min.x, c.min.y}, [2]float64{c.max.x, c.max.y},
+			func(_, _ [2]float64, f *Fence) bool {
+				yield(f)
+				return true
+			})
+	}
+}

@@ -1,126 +1,261 @@
 package geofence
 
 import (
-	"iter"
+	"slices"
+	"strings"
 	"time"
 )
 
-// Config holds the rules of a [Tracker]. The zero value is the default.
-// Fences override ExitBufferM, Confirm, Dwell and MaxAccuracyM.
-type Config struct {
-	// MaxFuture is how far a fix may be ahead of the clock; 0 means 5 minutes.
-	MaxFuture time.Duration
-	// CrossMaxGap is the longest time between two fixes that may make a
-	// cross; 0 means 2 minutes.
-	CrossMaxGap time.Duration
-	// SilentInitial drops the enter that a device's first fix would make; the
-	// stay is recorded all the same.
-	SilentInitial bool
-	// ExitBufferM, in metres: a device has left only when it is farther than
-	// this from the fence. 0 is off.
-	ExitBufferM float64
-	// Confirm is how many consecutive fixes must agree before a device has
-	// entered or left; 0 and 1 are off. Where it is 2 or more there is no
-	// cross, which rests on no fix at all.
-	Confirm int
-	// Dwell lists the durations that a stay is reported at.
-	Dwell []time.Duration
-	// MaxAccuracyM, in metres: fixes less accurate than this change nothing.
-	// 0 is off.
-	MaxAccuracyM float64
-	// Reorder is how long a fix may wait for older ones; 0 is off.
-	Reorder time.Duration
-	// MaxSpeed, in metres per second, is the speed gate's: a fix that implies
-	// a higher speed is refused. 0 is off.
-	MaxSpeed float64
-	// Cross and Inside say whether these kinds are wanted: unused ones cost
-	// nothing.
-	Cross, Inside bool
-	// InsideEvery is the shortest device time between two inside transitions
-	// of one device and fence; 0 is one per fix.
-	InsideEvery time.Duration
-	// SilentAfter is how long a device may report nothing before it is
-	// silent; 0 is off.
-	SilentAfter time.Duration
-	// ForgetAfter is how long a device may report nothing before its presence
-	// is evicted, without any transition; 0 is off.
-	ForgetAfter time.Duration
-}
+// Tracker holds the presence of devices. It is not safe for concurrent use:
+// one goroutine owns it, and what it returns lasts until the next call.
+type Tracker struct {
+	cfg      Config
+	ix       *Index
+	snap     *Snapshot
+	devices  map[string]*device
+	inside   map[string]map[*device]struct{} // by fence id
+	versions map[*Fence]int                  // how many stays name each
+	timers   []*device                       // a heap by wake, then id
+	stale    map[string]struct{}             // fence ids whose stays came from a restore with another version
+	gone     []string                        // forgotten, for Forgotten
 
-// Presence is what the tracker knows of one device.
-type Presence struct {
-	Device string
-	Newest Fix    // the newest judged fix
-	Seq    uint64 // every fix of the device up to here has been judged
-	Silent bool
-	Stays  []Stay // sorted by fence id
-}
+	// epoch counts what makes the devices' safe boxes void.
+	epoch    uint32
+	searches bool // always search, for tests and benchmarks
 
-// Stay is the time that a device has spent in a fence so far.
-type Stay struct {
-	Fence     *Fence
-	EnteredAt int64 // unix ms
+	// Scratch, valid within one call.
+	start int      // of the call's transitions in dst
+	hits  []*Fence // around the fix
+	left  []*Fence // by the fix
 }
-
-// Tracker holds the presence of devices. It is not safe for concurrent use.
-type Tracker struct{}
 
 // NewTracker returns a tracker over the newest snapshot of ix.
-func NewTracker(ix *Index, cfg Config) *Tracker { return &Tracker{} }
+func NewTracker(ix *Index, cfg Config) *Tracker {
+	if cfg.MaxFuture == 0 {
+		cfg.MaxFuture = defaultMaxFuture
+	}
+	if cfg.CrossMaxGap == 0 {
+		cfg.CrossMaxGap = defaultCrossMaxGap
+	}
+	cfg.Dwell = slices.Clone(cfg.Dwell)
+	slices.Sort(cfg.Dwell)
+	return &Tracker{
+		cfg: cfg, ix: ix, snap: ix.Snapshot(), epoch: 1,
+		devices:  map[string]*device{},
+		inside:   map[string]map[*device]struct{}{},
+		versions: map[*Fence]int{},
+		stale:    map[string]struct{}{},
+	}
+}
 
-// Track judges a fix and appends the transitions that it makes, in order.
-// now is the caller's clock in unix milliseconds. Timers due by that clock
-// are not fired: call [Tracker.Advance] first.
+// Track judges a fix and appends the transitions that it makes, in order:
+// the device's timers due before the fix, each at its own time; then exits,
+// enters, crosses, dwells due at the fix's very time, and insides, each group
+// by fence id. now is the caller's clock in unix milliseconds. Timers due by
+// that clock are not fired: call [Tracker.Advance] first.
+//
+// An [Accepted] fix changes its device's presence, and so does a [Teleport];
+// a [Buffered] one does when it is released, by a later Track of the device
+// or by Advance, though it may make no transition. The other results change
+// nothing.
 func (t *Tracker) Track(fix *Fix, now int64, dst []Transition) ([]Transition, Result) {
+	t.start = len(dst)
+	if fix.TS > now+t.cfg.MaxFuture.Milliseconds() {
+		return dst, Future
+	}
+	d := t.devices[fix.Device]
+	if d == nil {
+		d = &device{id: strings.Clone(fix.Device)}
+	}
+	if t.cfg.Reorder > 0 {
+		return t.buffer(d, fix, dst)
+	}
+	return t.judge(d, fix, dst)
+}
+
+// judge is Track without the reorder buffer. It adds the device once it has a
+// fix.
+func (t *Tracker) judge(d *device, fix *Fix, dst []Transition) ([]Transition, Result) {
+	if r := t.refuse(d, fix); r != Accepted {
+		return dst, r
+	}
+	if d.judged() {
+		var forgotten bool
+		if dst, forgotten = t.fire(d, fix.TS-1, dst); forgotten {
+			d = d.successor()
+		}
+	}
+	first := !d.judged()
+	if first {
+		t.devices[d.id] = d
+	}
+	before := d.leg()
+	d.update(fix, len(dst) > t.start)
+	if t.cfg.Reorder > 0 {
+		d.extra().seq = fix.Seq
+	}
+	if d.epoch == t.epoch && d.safe.contains(d.point()) && !first {
+		d.served = min(d.served, 254) + 1
+		if len(d.stays) > 0 {
+			dst, _ = t.fire(d, fix.TS, dst)
+		}
+		t.arm(d)
+		return dst, Accepted
+	}
+	t.leaveSafe(d)
+	t.hits = t.snap.Match(fix.Lat, fix.Lon, t.hits[:0])
+	dst = t.leave(d, fix, dst)
+	dst = t.enter(d, fix, first, dst)
+	if t.cfg.Cross && !first {
+		dst = t.cross(d, before, fix, dst)
+	}
+	dst, _ = t.fire(d, fix.TS, dst)
+	if t.cfg.Inside {
+		dst = t.tellInside(d, dst)
+	}
+	t.arm(d)
+	t.makeSafe(d, before, first)
 	return dst, Accepted
 }
 
-// Advance fires all that is due when the clock reads now.
-func (t *Tracker) Advance(now int64, dst []Transition) []Transition { return dst }
-
-// Next returns the clock time at which Advance will next have something to
-// do, if ever.
-func (t *Tracker) Next() (now int64, ok bool) { return 0, false }
-
-// Pending says whether any timer waits.
-func (t *Tracker) Pending() bool { return false }
-
-// Refence moves to the index's newest snapshot and judges devices that are
-// inside changed or deleted fences again, with their newest fix.
-func (t *Tracker) Refence(now int64, dst []Transition) []Transition { return dst }
-
-// AppendPresence appends the device's encoded presence; false if there is
-// nothing to save of it.
-func (t *Tracker) AppendPresence(dst []byte, device string) ([]byte, bool) { return dst, false }
-
-// Restore loads an encoded presence. fence returns a fence's version by id
-// and revision, or nil if that is gone.
-func (t *Tracker) Restore(device string, enc []byte, fence func(id string, rev uint64) *Fence) error {
-	return nil
+// leg is where and when a device was before a fix.
+type leg struct {
+	from point
+	ts   int64
+	has  Fields
+	acc  float64
+	alt  float64
 }
 
-// Seq is the position up to which all fixes of the device have been judged;
-// 0 if it is unknown.
-func (t *Tracker) Seq(device string) uint64 { return 0 }
+func (d *device) leg() leg { return leg{d.point(), d.ts, d.has, d.accuracy, d.alt} }
 
-// Forget evicts the device; false if it is unknown.
-func (t *Tracker) Forget(device string) bool { return false }
+// refuse says what keeps a fix from being judged; [Accepted] is nothing.
+func (t *Tracker) refuse(d *device, fix *Fix) Result {
+	switch {
+	case d.judged() && fix.TS < d.ts:
+		return Late
+	case d.judged() && fix.TS == d.ts:
+		return Duplicate
+	case !t.accurate(d, fix):
+		return Inaccurate
+	case t.cfg.MaxSpeed > 0 && d.judged() && !t.forgets(d, fix.TS-1) && !t.gate(d, fix):
+		d.seq = max(d.seq, fix.Seq)
+		return Teleport
+	}
+	return Accepted
+}
 
-// Forgotten appends the devices that Config.ForgetAfter evicted since the
-// last call, sorted.
-func (t *Tracker) Forgotten(dst []string) []string { return dst }
+// accurate says whether the fix counts for anything: it is as accurate as
+// configured, or a fence that it concerns takes it by its own rule.
+func (t *Tracker) accurate(d *device, fix *Fix) bool {
+	limit := t.cfg.MaxAccuracyM
+	switch {
+	case fix.Has&HasAccuracy == 0 || limit == 0 || fix.Accuracy <= limit:
+		return true
+	case fix.Accuracy > t.snap.coarsest:
+		return false
+	}
+	t.hits = t.snap.Match(fix.Lat, fix.Lon, t.hits[:0])
+	for _, f := range t.hits {
+		if t.cfg.takes(f, fix) {
+			return true
+		}
+	}
+	for i := range d.stays {
+		if t.cfg.takes(d.stays[i].fence, fix) {
+			return true
+		}
+	}
+	return false
+}
 
-// Presence returns what is known of the device.
-func (t *Tracker) Presence(device string) (Presence, bool) { return Presence{}, false }
+// gateOpensAt is how many fixes in a row have to agree on a place that the
+// speed gate refuses, until it is believed.
+const gateOpensAt = 3
 
-// Inside yields the devices inside the fence, sorted.
-func (t *Tracker) Inside(fenceID string) iter.Seq[string] { return func(func(string) bool) {} }
+// gate says whether the device can have moved to the fix so fast. A refused
+// fix is kept: later ones that agree with it open the gate.
+func (t *Tracker) gate(d *device, fix *Fix) bool {
+	if t.reachable(d.point(), d.ts, d.slack(), fix) {
+		return true
+	}
+	g := &d.extra().gate
+	if g.count > 0 && fix.TS > g.ts && t.reachable(point{g.lon, g.lat}, g.ts, 0, fix) {
+		g.count++
+	} else {
+		g.count = 1
+	}
+	if g.count >= gateOpensAt {
+		return true
+	}
+	g.lat, g.lon, g.ts = fix.Lat, fix.Lon, fix.TS
+	return false
+}
 
-// Devices yields the tracked devices, in no order.
-func (t *Tracker) Devices() iter.Seq[string] { return func(func(string) bool) {} }
+// slack is the uncertainty of the newest fix, in metres.
+func (d *device) slack() float64 {
+	if d.has&HasAccuracy == 0 {
+		return 0
+	}
+	return d.accuracy
+}
 
-// Len is the number of tracked devices.
-func (t *Tracker) Len() int { return 0 }
+func (t *Tracker) reachable(from point, ts int64, slack float64, fix *Fix) bool {
+	if fix.Has&HasAccuracy != 0 {
+		slack += fix.Accuracy
+	}
+	m := distance(from, point{fix.Lon, fix.Lat}) - slack
+	return m <= t.cfg.MaxSpeed*float64(fix.TS-ts)/1000
+}
 
-// FenceVersions yields every fence version that some presence names.
-func (t *Tracker) FenceVersions() iter.Seq[*Fence] { return func(func(*Fence) bool) {} }
+// Forget evicts the device without any transition; false if it is unknown.
+func (t *Tracker) Forget(device string) bool {
+	d := t.devices[device]
+	if d == nil {
+		return false
+	}
+	t.evict(d)
+	return true
+}
+
+func (t *Tracker) evict(d *device) {
+	for i := range d.stays {
+		t.unlink(d, d.stays[i].fence)
+	}
+	d.stays = nil
+	t.disarm(d)
+	delete(t.devices, d.id)
+}
+
+// successor is what takes the place of a forgotten device: nothing is known
+// of it but the fixes that wait.
+func (d *device) successor() *device {
+	next := &device{id: d.id, seq: d.seq}
+	if buffer := d.buffered(); len(buffer) > 0 {
+		next.more = &more{buffer: buffer}
+	}
+	return next
+}
+
+// link notes that the device is inside f; unlink undoes it.
+func (t *Tracker) link(d *device, f *Fence) {
+	set := t.inside[f.ID]
+	if set == nil {
+		set = map[*device]struct{}{}
+		t.inside[f.ID] = set
+	}
+	set[d] = struct{}{}
+	t.versions[f]++
+}
+
+func (t *Tracker) unlink(d *device, f *Fence) {
+	delete(t.inside[f.ID], d)
+	if len(t.inside[f.ID]) == 0 {
+		delete(t.inside, f.ID)
+	}
+	if t.versions[f]--; t.versions[f] == 0 {
+		delete(t.versions, f)
+	}
+}
+
+func milliseconds(d time.Duration) int64 { return d.Milliseconds() }

@@ -53,7 +53,8 @@ func (p *Partition) judgeFix(m *Message, now time.Time) {
 	}
 	var result geofence.Result
 	p.scratch, result = p.tracker.Track(fix, p.clock, p.scratch[:0])
-	if result == geofence.Accepted || result == geofence.Buffered {
+	switch result {
+	case geofence.Accepted, geofence.Buffered, geofence.Teleport: // these are remembered
 		d := p.devices.get(fix.Device)
 		d.fix = p.pos
 		p.devices.changed(d, p.pos, p.pos, now)
@@ -74,6 +75,9 @@ func (p *Partition) advance(now time.Time) {
 	p.turn.take(p.scratch, now)
 	p.names = p.tracker.Forgotten(p.names[:0])
 	for _, name := range p.names {
+		if _, back := p.tracker.Presence(name); back {
+			continue // it has reported again since
+		}
 		d := p.devices.get(name)
 		p.devices.remove(d)
 		p.ledger.forget(d)

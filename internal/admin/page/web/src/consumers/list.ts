@@ -1,0 +1,78 @@
+// The cards of all consumers, and the one line that sums them up.
+
+import { announce, byId, h, setText, show } from "../dom.ts";
+import { plural } from "../format.ts";
+import type { BreakerChange, Consumer, Probe } from "../wire.ts";
+import { Card } from "./card.ts";
+import { changeWords } from "./words.ts";
+
+export class ConsumerList {
+  private readonly cards = new Map<string, Card>();
+  private readonly holder = byId("cards");
+  private readonly empty = byId("cards-empty");
+  private readonly summary = byId("summary");
+
+  constructor() {
+    setInterval(() => this.cards.forEach((card) => card.tick()), 500);
+  }
+
+  names(): string[] {
+    return [...this.cards.keys()];
+  }
+
+  update(list: Consumer[]): void {
+    const present = new Set(list.map((c) => c.name));
+    for (const [name, card] of this.cards) {
+      if (present.has(name)) continue;
+      card.element.remove();
+      this.cards.delete(name);
+    }
+    for (const c of list) {
+      const card = this.cards.get(c.name);
+      if (card) {
+        card.update(c);
+        continue;
+      }
+      const made = new Card(c);
+      this.cards.set(c.name, made);
+      this.holder.append(made.element);
+    }
+    show(this.empty, list.length === 0);
+    this.summarise(list);
+  }
+
+  change(b: BreakerChange): void {
+    this.cards.get(b.consumer)?.history.change(b);
+    announce(changeWords(b.consumer, b.to, b.text));
+  }
+
+  probe(p: Probe): void {
+    this.cards.get(p.consumer)?.history.probe(p);
+  }
+
+  /** summarise names who is not well; each name leads to its card. */
+  private summarise(list: Consumer[]): void {
+    const sick = list.filter((c) => c.state !== "closed" || c.disabled);
+    const key = sick.map((c) => `${c.name} ${c.state}`).join() + list.length;
+    if (this.summary.dataset.key === key) return;
+    this.summary.dataset.key = key;
+    this.summary.dataset.tone = sick.length === 0 ? "ok" : sick.some((c) => c.state === "open" || c.disabled) ? "bad" : "testing";
+    if (sick.length === 0) {
+      setText(this.summary, list.length === 0 ? "" : list.length === 1 ? "The consumer is healthy" : `All ${plural(list.length, "consumer")} healthy`);
+      return;
+    }
+    this.summary.replaceChildren(
+      ...sick.map((c) =>
+        h("button", { type: "button", onclick: () => this.reveal(c.name) }, `${c.name} ${c.disabled ? "disabled" : c.state === "open" ? "open" : "recovering"}`),
+      ),
+    );
+  }
+
+  private reveal(name: string): void {
+    const element = this.cards.get(name)?.element;
+    if (!element) return;
+    element.tabIndex = -1;
+    element.scrollIntoView({ block: "nearest" });
+    element.focus();
+  }
+}

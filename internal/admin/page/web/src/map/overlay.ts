@@ -1,0 +1,176 @@
+// The layer of devices and flashes: one canvas that redraws itself while
+// something moves, without asking the map to redraw what lies under it.
+
+import Layer from "ol/layer/Layer.js";
+import type { FrameState } from "ol/Map.js";
+import Source from "ol/source/Source.js";
+import { h } from "../dom.ts";
+import { colours, onThemeChange, reducedMotion, transitionColour } from "../theme.ts";
+import { Fleet, nearest } from "./fleet.ts";
+import { Sprites } from "./sprites.ts";
+
+const flashTime = 1400;
+const maxFlashes = 250;
+/** More devices in view than this are drawn as plain points. */
+const crowd = 6000;
+
+interface Flash {
+  at: number;
+  colour: string;
+  x: number;
+  y: number;
+  /** Rings of a fence that flashes along, in Mercator metres. */
+  rings: number[][][];
+}
+
+export class Overlay {
+  readonly layer: Layer;
+  readonly fleet = new Fleet();
+  /** The device that is marked, or -1. */
+  chosen = -1;
+  hovered = -1;
+
+  private readonly canvas = h("canvas", { class: "overlay", "aria-hidden": "true" });
+  private readonly sprites = new Sprites();
+  private flashes: Flash[] = [];
+  private frame: FrameState | null = null;
+  private requested = 0;
+
+  constructor() {
+    this.layer = new Layer({ source: new Source({}), zIndex: 10, render: (frame) => this.render(frame) });
+    onThemeChange(() => {
+      this.sprites.forget();
+      this.redraw();
+    });
+  }
+
+  redraw(): void {
+    this.requested ||= requestAnimationFrame(() => {
+      this.requested = 0;
+      this.draw();
+    });
+  }
+
+  /** flash marks a trigger at its device, and the outline of its fence. */
+  flash(device: number, transition: string, rings: number[][][]): void {
+    const now = performance.now();
+    const colour = transitionColour(transition);
+    const at = device < 0 ? null : [this.fleet.x(device, now), this.fleet.y(device, now)];
+    if (!at && rings.length === 0) return;
+    this.flashes.push({ at: now, colour, x: at?.[0] ?? NaN, y: at?.[1] ?? NaN, rings });
+    if (this.flashes.length > maxFlashes) this.flashes.shift();
+    this.redraw();
+  }
+
+  /** hit is the device within a few pixels of a point, or -1. */
+  hit(px: number, py: number, reach: number): number {
+    let best = -1;
+    let least = reach * reach;
+    const now = performance.now();
+    for (let i = 0; i < this.fleet.size; i++) {
+      const p = this.pixel(this.fleet.x(i, now), this.fleet.y(i, now));
+      const far = (p[0] - px) ** 2 + (p[1] - py) ** 2;
+      if (far < least) [best, least] = [i, far];
+    }
+    return best;
+  }
+
+  private render(frame: FrameState): HTMLCanvasElement {
+    this.frame = frame;
+    this.draw();
+    return this.canvas;
+  }
+
+  private pixel(x: number, y: number): [number, number] {
+    const f = this.frame;
+    if (!f) return [NaN, NaN];
+    const m = f.coordinateToPixelTransform;
+    const near = nearest(x, f.viewState.center[0]!);
+    return [m[0]! * near + m[2]! * y + m[4]!, m[1]! * near + m[3]! * y + m[5]!];
+  }
+
+  private draw(): void {
+    const frame = this.frame;
+    if (!frame) return;
+    const [width, height] = frame.size as [number, number];
+    const ratio = frame.pixelRatio;
+    const w = Math.round(width * ratio);
+    const hgt = Math.round(height * ratio);
+    if (this.canvas.width !== w || this.canvas.height !== hgt) {
+      this.canvas.width = w;
+      this.canvas.height = hgt;
+      this.canvas.style.width = `${width}px`;
+      this.canvas.style.height = `${height}px`;
+    }
+    const g = this.canvas.getContext("2d")!;
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.clearRect(0, 0, width, height);
+    const now = performance.now();
+    this.sprites.prepare(ratio);
+    this.drawFlashes(g, now);
+    this.drawDevices(g, now, width, height);
+    this.drawLabels(g, now);
+    if (now < this.fleet.movingUntil || this.flashes.length > 0) this.redraw();
+  }
+
+  private drawDevices(g: CanvasRenderingContext2D, now: number, width: number, height: number): void {
+    const fleet = this.fleet;
+    const crowded = fleet.size > crowd;
+    if (crowded) g.fillStyle = colours().device;
+    for (let i = 0; i < fleet.size; i++) {
+      const [x, y] = this.pixel(fleet.x(i, now), fleet.y(i, now));
+      if (x < -12 || y < -12 || x > width + 12 || y > height + 12) continue;
+      if (crowded) g.fillRect(x - 1.5, y - 1.5, 3, 3);
+      else this.sprites.draw(g, x, y, fleet.heading(i), fleet.still(i, now));
+    }
+  }
+
+  private drawFlashes(g: CanvasRenderingContext2D, now: number): void {
+    this.flashes = this.flashes.filter((f) => now - f.at < flashTime);
+    for (const f of this.flashes) {
+      const part = (now - f.at) / flashTime;
+      g.strokeStyle = f.colour;
+      g.globalAlpha = (1 - part) ** 1.5;
+      g.lineWidth = 3;
+      g.beginPath();
+      for (const ring of f.rings) {
+        ring.forEach(([x, y], i) => {
+          const p = this.pixel(x!, y!);
+          if (i === 0) g.moveTo(p[0], p[1]);
+          else g.lineTo(p[0], p[1]);
+        });
+      }
+      g.stroke();
+      if (Number.isNaN(f.x)) continue;
+      const [x, y] = this.pixel(f.x, f.y);
+      g.lineWidth = 2.5;
+      g.beginPath();
+      g.arc(x, y, reducedMotion() ? 14 : 6 + 26 * (1 - (1 - part) ** 3), 0, 2 * Math.PI);
+      g.stroke();
+    }
+    g.globalAlpha = 1;
+  }
+
+  private drawLabels(g: CanvasRenderingContext2D, now: number): void {
+    const c = colours();
+    for (const i of new Set([this.hovered, this.chosen])) {
+      if (i < 0) continue;
+      const [x, y] = this.pixel(this.fleet.x(i, now), this.fleet.y(i, now));
+      if (i === this.chosen) {
+        g.strokeStyle = c["fence-chosen"];
+        g.lineWidth = 2;
+        g.beginPath();
+        g.arc(x, y, 12, 0, 2 * Math.PI);
+        g.stroke();
+      }
+      g.font = "600 12px system-ui, sans-serif";
+      g.textBaseline = "middle";
+      g.lineWidth = 4;
+      g.lineJoin = "round";
+      g.strokeStyle = c.halo;
+      g.strokeText(this.fleet.ids[i]!, x + 16, y);
+      g.fillStyle = c.ink;
+      g.fillText(this.fleet.ids[i]!, x + 16, y);
+    }
+  }
+}

@@ -112,7 +112,7 @@ func (c *Core) receive(msg *nats.Msg) {
 		}
 		msg.Subject = subject
 	}
-	p := partitionOf(msg.Subject, c.partitions)
+	p := router.PartitionOf(msg.Subject, c.partitions)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.queues[p] == nil {

@@ -53,7 +53,7 @@ func tickSubjects(namespace string, partitions int) []string {
 	subjects := make([]string, partitions)
 	for k, missing := 0, partitions; missing > 0; k++ {
 		subject := namespace + ".tick." + strconv.Itoa(k)
-		if p := partitionOf(subject, partitions); subjects[p] == "" {
+		if p := router.PartitionOf(subject, partitions); subjects[p] == "" {
 			subjects[p] = subject
 			missing--
 		}

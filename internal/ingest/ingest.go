@@ -84,13 +84,3 @@ func (h *Hooks) rebuilt(partition int, cause error) {
 		h.Rebuilt(partition, cause)
 	}
 }
-
-// partitionOf is what the server's {{partition(n)}} computes of a subject:
-// FNV-1a 32, modulo n.
-func partitionOf(subject string, n int) int {
-	hash := uint32(2166136261)
-	for i := range len(subject) {
-		hash = (hash ^ uint32(subject[i])) * 16777619
-	}
-	return int(hash % uint32(n))
-}

@@ -101,7 +101,6 @@ func serveTLS(t *testing.T, change func(*httptest.Server)) (c *consumer, cert, k
 
 func TestTLSTrustsOnlyTheGivenAuthority(t *testing.T) {
 	c, cert, _ := serveTLS(t, nil)
-	c.Config.ErrorLog = nil
 	if err := sink(t, webhook.Config{URL: c.URL, TLS: webhook.TLS{CA: cert}}).Deliver(within(t, patience), trigger(1)); err != nil {
 		t.Errorf("trusted: %v", err)
 	}

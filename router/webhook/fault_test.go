@@ -65,6 +65,7 @@ func TestR10_OneDeadlineFromDialToLastByte(t *testing.T) {
 	}{
 		{"accepts and never answers", hang, "no answer in time"},
 		{"drips its headers", func(conn net.Conn) {
+			readHead(conn)
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
 			drip(conn, "X-A: b\r\n")
 		}, "no answer in time"},

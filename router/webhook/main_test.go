@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -66,6 +67,7 @@ func newConsumer(answer http.HandlerFunc) *consumer {
 		c.mu.Unlock()
 		answer(w, r)
 	}))
+	c.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes fail on purpose
 	return c
 }
 

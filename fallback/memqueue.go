@@ -198,6 +198,10 @@ func (q *MemQueue) Bury(ctx context.Context, d DeadLetter) error {
 	if err := q.refuse(ctx); err != nil {
 		return err
 	}
+	repeat := func(old DeadLetter) bool { return old.Trigger.ID == d.Trigger.ID && old.Died.Equal(d.Died) }
+	if slices.ContainsFunc(q.dead, repeat) {
+		return nil
+	}
 	if q.maxDead > 0 && len(q.dead) >= q.maxDead {
 		return ErrFull
 	}

@@ -33,13 +33,13 @@ func (p point) position() []float64 {
 
 type object map[string]any
 
-// Fences returns the city's fences as GeoJSON: a depot at every other
+// Fences returns the city's fences as GeoJSON: a depot at every second
 // crossing (circles), nine zones (polygons) and a park with a lake, where
 // being on the lake is not being in the park.
 func Fences() []byte {
 	var features []object
-	for i := 1; i < streets; i += 2 {
-		for j := 1; j < streets; j += 2 {
+	for i := range streets {
+		for j := i % 2; j < streets; j += 2 {
 			features = append(features, feature(fmt.Sprintf("depot-%d-%d", i, j), "depot",
 				object{"radius_m": depotRadius},
 				object{"type": "Point", "coordinates": point{float64(i) * block, float64(j) * block}.position()}))

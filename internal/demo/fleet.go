@@ -23,7 +23,7 @@ type vehicle struct {
 	lastStep int64   // unix milliseconds
 }
 
-// NewFleet places n vehicles on crossings, at the time start (unix ms).
+// NewFleet places n vehicles in the streets, at the time start (unix ms).
 func NewFleet(seed uint64, n int, start int64) *Fleet {
 	f := &Fleet{rng: rand.New(rand.NewPCG(seed, 1))}
 	for i := range n {
@@ -36,6 +36,10 @@ func NewFleet(seed uint64, n int, start int64) *Fleet {
 			lastStep: start,
 		}
 		v.to = f.turn(from, from)
+		// Somewhere along the street, so that they don't all arrive at once.
+		way, goal := f.rng.Float64(), crossing(v.to)
+		v.at.x += way * (goal.x - v.at.x)
+		v.at.y += way * (goal.y - v.at.y)
 		f.vehicles = append(f.vehicles, v)
 	}
 	return f

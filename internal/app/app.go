@@ -1,0 +1,198 @@
+// Package app wires the parts together and runs them. It is the only place
+// that knows every package:
+//
+//	config ── nats ──┬─ ingest ──> partitions ──> outlets ──> sinks
+//	                 ├─ state  <── (progress)       │ ▲
+//	                 └─ queues <────── (park) ──────┘ └── (replay)
+//	admin: health, metrics, API and live page, beside all of them
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/admin"
+	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/internal/ingest"
+	"github.com/tripline/tripline/internal/metrics"
+	"github.com/tripline/tripline/internal/state"
+	"github.com/tripline/tripline/router"
+)
+
+// closeTimeout bounds the last commit of the partitions.
+const closeTimeout = 10 * time.Second
+
+// Options are what doesn't stand in the configuration.
+type Options struct {
+	Version  string
+	Log      *slog.Logger
+	Observer Observer
+	// Started is told once everything runs. It may be nil.
+	Started func(Started)
+}
+
+// Started says where a running service is found.
+type Started struct {
+	NATS   string // URL of the server in use, without secrets
+	Admin  string // base URL of the admin server
+	Fences int
+	// Consumers is the state of the consumers at the moment.
+	Consumers func() []live.Consumer
+}
+
+// service is everything that runs.
+type service struct {
+	cfg     *config.Config
+	opts    Options
+	log     *slog.Logger
+	metrics *metrics.Metrics
+	hub     *live.Hub
+	started time.Time
+
+	nats       *connections
+	budget     config.Budget
+	store      *state.Store
+	source     source
+	trim       *ingest.Trim // nil in core mode
+	index      *geofence.Index
+	fences     *fences
+	roster     *roster
+	partitions []*router.Partition
+	gauges     *gauges
+	admin      *admin.Server
+
+	stopping atomic.Bool
+}
+
+// source is where locations come from.
+type source interface {
+	router.Source
+	Run(ctx context.Context) error
+}
+
+// Run builds everything and runs it until ctx ends or a part fails. When ctx
+// ends it stops in order: nothing new is read, what the outlets hold is
+// delivered or parked, progress is saved.
+func Run(ctx context.Context, cfg *config.Config, opts Options) (err error) {
+	s := &service{
+		cfg: cfg, opts: opts, log: opts.Log,
+		metrics: metrics.New(), started: time.Now(),
+	}
+	defer s.close()
+	if err := s.open(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return nil
+		}
+		return err
+	}
+	return s.run(ctx)
+}
+
+// open builds the parts, in the order in which they need each other.
+func (s *service) open(ctx context.Context) (err error) {
+	steps := []func(context.Context) error{
+		s.openAdmin, s.openNATS, s.openStreams, s.openFences, s.openConsumers, s.openPartitions,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *service) openAdmin(context.Context) (err error) {
+	s.hub = live.New(live.Config{
+		Version: s.opts.Version, Namespace: s.cfg.NATS.Namespace, Started: s.started,
+		Positions: s.positions,
+	})
+	s.gauges = newGauges(s)
+	s.admin, err = admin.Listen(admin.Config{
+		Listen:  s.cfg.Admin.Listen,
+		Token:   string(s.cfg.Admin.Token),
+		Handler: s.api(),
+		Ready:   s.ready,
+		Log:     s.log,
+	})
+	return err
+}
+
+// run keeps everything going, and takes it down in order.
+func (s *service) run(ctx context.Context) error {
+	background := context.WithoutCancel(ctx)
+	adminCtx, stopAdmin := context.WithCancel(background)
+	defer stopAdmin()
+	var beside errgroup.Group // lives until the end
+	beside.Go(func() error { return s.admin.Run(adminCtx) })
+	beside.Go(func() error { return s.gauges.run(adminCtx) })
+	s.roster.start(background)
+
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.source.Run(groupCtx) })
+	for _, p := range s.partitions {
+		group.Go(func() error { return p.Run(groupCtx) })
+	}
+	if s.trim != nil {
+		group.Go(func() error { return s.trim.Run(groupCtx) })
+	}
+	group.Go(func() error { return s.fences.run(groupCtx) })
+	group.Go(func() error { return s.roster.watch(groupCtx) })
+	s.announce()
+
+	err := group.Wait()
+	s.stopping.Store(true)
+	s.log.Info("stopping: delivering or parking what is in memory", "grace", s.cfg.ShutdownGrace)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil
+	}
+	err = errors.Join(err, s.roster.finish(), s.saveProgress(background))
+	stopAdmin()
+	return errors.Join(err, beside.Wait())
+}
+
+func (s *service) announce() {
+	s.log.Info("running",
+		"nats", s.nats.url(), "admin", s.adminURL(), "fences", s.index.Snapshot().Len(),
+		"consumers", len(s.cfg.Consumers), "partitions", len(s.partitions), "durable", s.cfg.Ingest.Durable)
+	if s.opts.Started != nil {
+		s.opts.Started(Started{
+			NATS: s.nats.url(), Admin: s.adminURL(), Fences: s.index.Snapshot().Len(),
+			Consumers: s.gauges.consumers,
+		})
+	}
+}
+
+func (s *service) adminURL() string { return "http://" + s.admin.Addr().String() }
+
+// saveProgress stores what the partitions have reached after the outlets have
+// let go of everything.
+func (s *service) saveProgress(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	var group errgroup.Group
+	for _, p := range s.partitions {
+		group.Go(func() error { return p.Close(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("saving the progress: %w; what is not saved is read again at the next start", err)
+	}
+	return nil
+}
+
+// close gives back what open took, however far that came.
+func (s *service) close() {
+	if s.admin != nil {
+		s.admin.Close()
+	}
+	if s.nats != nil {
+		s.nats.close()
+	}
+}

@@ -1,0 +1,224 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tripline/tripline/breaker"
+	"github.com/tripline/tripline/fallback"
+	"github.com/tripline/tripline/fallback/jetqueue"
+	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/internal/metrics"
+	"github.com/tripline/tripline/router"
+)
+
+// member is one configured consumer at work.
+type member struct {
+	name   string
+	cfg    config.Consumer
+	match  *router.Match
+	sink   sink
+	queue  *jetqueue.Queue
+	outlet *fallback.Outlet
+
+	diverted, dead atomic.Uint64
+
+	stop context.CancelFunc
+	done chan struct{} // closed when the outlet has returned
+	err  error         // what it returned; read it after done
+}
+
+// parts is what members are built with; all consumers share it.
+type parts struct {
+	namespace  string
+	version    string
+	partitions int
+	grace      time.Duration
+	store      *nats.Conn // for the fallback queues
+	sinks      *nats.Conn // for NATS sinks
+	metrics    *metrics.Metrics
+	hub        *live.Hub
+	observer   Observer
+	log        *slog.Logger
+	origin     time.Time // of the breakers' clocks, to turn them into dates
+}
+
+// newMember builds a consumer: its sink, behind its breaker, with its queue.
+func newMember(ctx context.Context, p *parts, c config.Consumer, budget config.Budget) (*member, error) {
+	match, err := compileMatch(c)
+	if err != nil {
+		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+	}
+	m := &member{name: c.Name, cfg: c, match: match, done: make(chan struct{})}
+	if m.sink, err = newSink(c, p.namespace, p.version, p.sinks); err != nil {
+		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+	}
+	m.queue, err = jetqueue.Open(ctx, p.store, jetqueue.Config{
+		Namespace:    p.namespace,
+		Consumer:     c.Name,
+		MaxBytes:     int64(budget.Fallback[c.Name]),
+		DeadMaxBytes: int64(budget.Dead),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
+	}
+	m.outlet = fallback.New(m.sink, breaker.New(m.breakerConfig(p)), m.queue, fallback.With(m.outletConfig(p)))
+	return m, nil
+}
+
+func (m *member) breakerConfig(p *parts) breaker.Config {
+	b := m.cfg.Breaker
+	none := func(v float64) float64 {
+		if v == 0 {
+			return breaker.None
+		}
+		return v
+	}
+	settle := b.Settle
+	if settle == 0 {
+		settle = breaker.None
+	}
+	return breaker.Config{
+		P99: b.P99, Timeout: max(m.cfg.Timeout, b.P99), MinSamples: b.MinSamples,
+		Probes: b.Probes, Successes: b.Successes,
+		Base: b.Base, Max: b.Max, Factor: b.Factor, Jitter: none(b.Jitter), Settle: settle,
+		Hooks: breaker.Hooks{Transition: func(t breaker.Transition) { m.changed(p, t) }},
+	}
+}
+
+func (m *member) outletConfig(p *parts) fallback.Config {
+	f := m.cfg.Fallback
+	onFull := map[string]fallback.OnFull{
+		config.OnFullBlock: fallback.Block, config.OnFullDead: fallback.Dead, config.OnFullDrop: fallback.Drop,
+	}[f.OnFull]
+	grace := p.grace
+	if grace == 0 {
+		grace = fallback.None
+	}
+	return fallback.Config{
+		Partitions:    p.partitions,
+		Concurrency:   m.cfg.Concurrency,
+		MaxRate:       m.cfg.MaxRate,
+		MaxAttempts:   f.MaxAttempts,
+		MaxAge:        f.MaxAge,
+		OnFull:        onFull,
+		ShutdownGrace: grace,
+		Health:        m.sink.health,
+		Hooks:         m.hooks(p),
+	}
+}
+
+// hooks counts, tells the live page and the observer, and logs what an
+// operator has to know.
+func (m *member) hooks(p *parts) fallback.Hooks {
+	h := p.metrics.Outlet(m.name)
+	counted := h
+	h.Delivered = func(d fallback.Delivery) {
+		counted.Delivered(d)
+		if d.Probe {
+			p.hub.Probe(live.Probe{
+				Consumer: m.name, At: time.Now(), Verdict: d.Verdict.String(),
+				LatencyMS: float64(d.Latency) / float64(time.Millisecond),
+			})
+		}
+		if p.observer.Delivered != nil {
+			p.observer.Delivered(m.name, d)
+		}
+	}
+	h.Diverted = func(r fallback.Reason) {
+		m.diverted.Add(1)
+		counted.Diverted(r)
+		if p.observer.Diverted != nil {
+			p.observer.Diverted(m.name, r)
+		}
+	}
+	h.Died = func(r fallback.DeadReason) {
+		m.dead.Add(1)
+		counted.Died(r)
+		p.log.Warn("a trigger became a dead letter", "consumer", m.name, "reason", r)
+	}
+	h.Disabled = func() {
+		p.log.Error("the consumer answered 410 Gone: it is off until a reload, its triggers are parked", "consumer", m.name)
+	}
+	h.QueueError = func(doing string, err error) {
+		p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", err)
+	}
+	h.Panicked = func(value any, stack []byte) {
+		p.log.Error("a sink panicked", "consumer", m.name, "panic", value, "stack", string(stack))
+	}
+	return h
+}
+
+// changed is told each change of the breaker's state.
+func (m *member) changed(p *parts, t breaker.Transition) {
+	p.metrics.Breaker(m.name, t)
+	level := slog.LevelInfo
+	if t.To == breaker.Open {
+		level = slog.LevelWarn
+	}
+	p.log.Log(context.Background(), level, "breaker", "consumer", m.name,
+		"from", t.From, "to", t.To, "reason", t.Text, "window", t.Window)
+	change := live.Breaker{
+		Consumer: m.name, At: time.Now(), From: t.From.String(), To: t.To.String(),
+		Reason: t.Reason.String(), Text: t.Text, Rung: t.Rung,
+	}
+	if t.To == breaker.Open {
+		until := m.date(t.Until)
+		change.Until = &until
+	}
+	p.hub.Breaker(change)
+	if p.observer.Breaker != nil {
+		p.observer.Breaker(m.name, t)
+	}
+}
+
+// date turns a time of the outlet's clock into one of the calendar.
+func (m *member) date(at time.Duration) time.Time {
+	return time.Now().Add(at - m.outlet.Now())
+}
+
+// start runs the outlet in the background.
+func (m *member) start(ctx context.Context) {
+	ctx, m.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(m.done)
+		m.err = m.outlet.Run(ctx)
+	}()
+}
+
+// finish stops the outlet, waits until what it holds is delivered or parked,
+// and gives back what belongs to it.
+func (m *member) finish() error {
+	if m.stop != nil {
+		m.stop()
+		<-m.done
+	}
+	err := m.err
+	if m.sink.close != nil {
+		m.sink.close.Close()
+	}
+	m.queue.Close()
+	if err != nil {
+		return fmt.Errorf("consumer %s: %w", m.name, err)
+	}
+	return nil
+}
+
+// compileMatch turns a consumer's match into the router's.
+func compileMatch(c config.Consumer) (*router.Match, error) {
+	entries := make([]router.MatchConfig, len(c.Match))
+	for i, e := range c.Match {
+		entries[i] = router.MatchConfig{
+			Fences: e.Fences, Tags: e.Tags, Devices: e.Devices,
+			Transitions: e.Transitions, Where: e.Where,
+			Priority: map[string]router.Priority{"high": router.High, "low": router.Low}[e.Priority],
+		}
+	}
+	return router.CompileMatch(entries...)
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"math"
+
+	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/router"
+)
+
+func (s *service) openPartitions(context.Context) error {
+	for number := range s.cfg.Ingest.Partitions {
+		s.partitions = append(s.partitions, router.NewPartition(router.PartitionConfig{
+			Partition: number,
+			Namespace: s.cfg.NATS.Namespace,
+			Source:    s.source,
+			Store:     s.store,
+			Fences:    s.index,
+			Versions:  s.store.Versions(),
+			Tracker:   TrackerConfig(s.cfg.Tracking),
+			Consumers: &s.roster.list,
+			Core:      !s.cfg.Ingest.Durable,
+			Hooks:     s.partitionHooks(number),
+		}))
+	}
+	s.fences.partitions = s.partitions
+	return nil
+}
+
+// TrackerConfig turns the configured rules into the tracker's.
+func TrackerConfig(t config.Tracking) geofence.Config {
+	return geofence.Config{
+		MaxFuture:     t.MaxFuture,
+		CrossMaxGap:   t.CrossMaxGap,
+		SilentInitial: t.Initial == config.InitialSilent,
+		ExitBufferM:   t.ExitBufferM,
+		Confirm:       t.Confirm,
+		Dwell:         t.Dwell,
+		MaxAccuracyM:  t.MaxAccuracyM,
+		Reorder:       t.Reorder,
+		MaxSpeed:      t.MaxSpeed,
+		InsideEvery:   t.InsideEvery,
+		SilentAfter:   t.SilentAfter,
+		ForgetAfter:   t.ForgetAfter,
+	}
+}
+
+// partitionHooks counts, shows and logs what a partition does.
+func (s *service) partitionHooks(number int) router.Hooks {
+	h := s.metrics.Partition(number)
+	counted := h
+	log := s.log.With("partition", number)
+	h.Fix = func(fix *geofence.Fix, result geofence.Result) {
+		counted.Fix(fix, result)
+		if result == geofence.Accepted && s.hub.Watched() {
+			s.hub.Position(position(fix))
+		}
+	}
+	h.Transition = func(tr *geofence.Transition, consumers int) {
+		counted.Transition(tr, consumers)
+		if s.hub.Watched() {
+			s.hub.Trigger(s.roster.trigger(tr))
+		}
+		if s.opts.Observer.Transition != nil {
+			s.opts.Observer.Transition(tr, consumers)
+		}
+	}
+	h.WhereFailed = func(consumer string, err error) {
+		counted.WhereFailed(consumer, err)
+		log.Warn("a match's where could not be evaluated; it did not match", "consumer", consumer, "err", err)
+	}
+	h.ReaderRestarted = func(reason error) {
+		counted.ReaderRestarted(reason)
+		log.Warn("reading begins anew from the last position", "reason", reason)
+	}
+	h.TickFailed = func(err error) { log.Warn("storing a tick; dwells wait until one is stored", "err", err) }
+	return h
+}
+
+func position(fix *geofence.Fix) live.Position {
+	heading := math.NaN()
+	if fix.Has&geofence.HasHeading != 0 {
+		heading = fix.Heading
+	}
+	return live.Position{Device: fix.Device, Lat: fix.Lat, Lon: fix.Lon, TS: fix.TS, Heading: heading}
+}
+
+// positions yields the newest position of every device, for a live page that
+// has just been opened.
+func (s *service) positions(yield func(live.Position) bool) {
+	for _, p := range s.partitions {
+		presences, err := p.Devices(context.Background(), -1)
+		if err != nil {
+			continue // it has stopped
+		}
+		for i := range presences {
+			if !yield(position(&presences[i].Newest)) {
+				return
+			}
+		}
+	}
+}

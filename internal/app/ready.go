@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tripline/tripline/internal/admin"
+)
+
+const (
+	// stalledAfter is how old an unsettled trigger may be before progress
+	// counts as stalled. A park that the server acknowledges settles one, so
+	// even a consumer that is away for days doesn't get near it.
+	stalledAfter = 30 * time.Second
+	// A stream this full is worth a warning, or reason not to be ready.
+	nearlyFull, full = 0.80, 0.98
+)
+
+// ready lists what readiness depends on.
+func (s *service) ready(context.Context) []admin.Check {
+	if s.stopping.Load() {
+		return []admin.Check{{Name: "running", Reason: "stopping"}}
+	}
+	if len(s.partitions) == 0 {
+		return []admin.Check{{Name: "running", Reason: "starting"}}
+	}
+	checks := []admin.Check{{Name: "running", OK: true}, s.natsReady(), s.progressReady()}
+	checks = append(checks, s.storesReady()...)
+	return append(checks, s.consumersReady()...)
+}
+
+func (s *service) natsReady() admin.Check {
+	c := admin.Check{Name: "nats", OK: true}
+	switch {
+	case !s.nats.store.IsConnected() || !s.nats.ingest.IsConnected():
+		c.OK, c.Reason = false, "not connected to NATS; it is tried again and again"
+	case s.nats.embedded != nil:
+		if err := s.nats.embedded.Healthy(); err != nil {
+			c.OK, c.Reason = false, fmt.Sprintf("the embedded NATS server is not healthy: %v; after a full disk it needs a restart", err)
+		}
+	}
+	return c
+}
+
+func (s *service) progressReady() admin.Check {
+	c := admin.Check{Name: "progress", OK: true}
+	for i, p := range s.partitions {
+		if lag := p.Status().Lag; lag > stalledAfter {
+			c.OK = false
+			c.Reason = fmt.Sprintf("partition %d has had a trigger unsettled for %v: look for a blocked fallback queue, or NATS that doesn't answer", i, lag.Round(time.Second))
+			break
+		}
+	}
+	return c
+}
+
+func (s *service) storesReady() []admin.Check {
+	var checks []admin.Check
+	for _, u := range *s.gauges.stores.Load() {
+		c := admin.Check{Name: "store " + u.stream, OK: u.ratio() < full}
+		if u.ratio() >= nearlyFull {
+			c.Reason = fmt.Sprintf("%.0f %% of %d MiB used", 100*u.ratio(), u.max>>20)
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+func (s *service) consumersReady() []admin.Check {
+	var checks []admin.Check
+	for _, m := range s.roster.all() {
+		c := admin.Check{Name: "consumer " + m.name, OK: true}
+		switch status := m.outlet.Status(); {
+		case status.Blocked && status.Full:
+			c.OK, c.Reason = false, "its fallback queue is full and everything waits for it (on_full: block): bring the consumer back, or raise fallback.max_bytes"
+		case status.Blocked:
+			c.OK, c.Reason = false, "its fallback queue does not answer and everything waits for it"
+		case status.DeadFull:
+			c.OK, c.Reason = false, "the dead letters are full: what is to be given up on stays parked; redrive or purge dead letters"
+		case status.Disabled:
+			c.Reason = "it answered 410 Gone and is off until a reload"
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}

@@ -1,0 +1,54 @@
+package metrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tripline/tripline/breaker"
+	"github.com/tripline/tripline/fallback"
+)
+
+// Outlet returns the hooks that count what a consumer's outlet does.
+func (m *Metrics) Outlet(consumer string) fallback.Hooks {
+	delivery := m.delivery.WithLabelValues(consumer)
+	latency := m.latency.WithLabelValues(consumer)
+	replayed := m.replayed.WithLabelValues(consumer)
+	dropped := m.dropped.WithLabelValues(consumer)
+	deliveries := m.deliveries.MustCurryWith(prometheus.Labels{"consumer": consumer})
+	return fallback.Hooks{
+		Delivered: func(d fallback.Delivery) {
+			deliveries.WithLabelValues(string(d.Outcome)).Inc()
+			delivery.Observe(d.Latency.Seconds())
+			if d.Outcome == fallback.OutcomeOK && d.Since > 0 {
+				latency.Observe(d.Since.Seconds())
+			}
+		},
+		Probed:   func(v breaker.Verdict) { m.probes.WithLabelValues(consumer, v.String()).Inc() },
+		Diverted: func(r fallback.Reason) { m.diverted.WithLabelValues(consumer, string(r)).Inc() },
+		Replayed: func(time.Duration) { replayed.Inc() },
+		Died:     func(r fallback.DeadReason) { m.dead.WithLabelValues(consumer, string(r)).Inc() },
+		Dropped:  dropped.Inc,
+	}
+}
+
+// Breaker counts a change of a consumer's breaker.
+func (m *Metrics) Breaker(consumer string, t breaker.Transition) {
+	m.changes.WithLabelValues(consumer, t.To.String(), t.Reason.String()).Inc()
+}
+
+// Forget drops the series of a consumer that is no longer configured.
+func (m *Metrics) Forget(consumer string) {
+	labels := prometheus.Labels{"consumer": consumer}
+	for _, v := range []interface {
+		DeletePartialMatch(prometheus.Labels) int
+	}{
+		m.deliveries, m.delivery, m.latency, m.changes, m.probes,
+		m.diverted, m.replayed, m.dead, m.dropped, m.whereFailures,
+	} {
+		v.DeletePartialMatch(labels)
+	}
+}
+
+func label(n int) string { return strconv.Itoa(n) }

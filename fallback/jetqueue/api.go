@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -155,9 +156,7 @@ func (q *Queue) info(ctx context.Context, stream, filter string) (streamState, e
 		if all.Subjects == nil {
 			all = resp.State
 		} else {
-			for subject, n := range resp.State.Subjects {
-				all.Subjects[subject] = n
-			}
+			maps.Copy(all.Subjects, resp.State.Subjects)
 		}
 		// A listing longer than the server's page comes in several answers.
 		offset = len(all.Subjects)

@@ -47,7 +47,7 @@ func trigger(device string, n int) router.Trigger {
 		Partition:   3,
 		Slot:        router.SlotOf(device),
 		Priority:    router.High,
-		Body:        []byte(fmt.Sprintf(`{"n":%d}`, n)),
+		Body:        fmt.Appendf(nil, `{"n":%d}`, n),
 		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 }
@@ -112,3 +112,6 @@ func startServer(t testing.TB, opts ...natstest.Option) (*natstest.Server, *nats
 	s := natstest.Start(t, opts...)
 	return s, s.Conn(t)
 }
+
+// roomy gives a queue room for a benchmark.
+func roomy(c *jetqueue.Config) { c.MaxBytes = 4 << 30 }

@@ -63,10 +63,10 @@ func TestPatternsMapSubjectsAndDevicesBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for subject, device := range map[string]string{
-		"location.car-7":                    "car-7",
-		"location.dev//42":                  "dev//42", // MQTT's way to write dev.42
-		"owntracks.ann@example//com.phone":  "ann@example//com.phone",
-		"fleet.north.truck.12.at.dock":      "north.12.dock",
+		"location.car-7":                                    "car-7",
+		"location.dev//42":                                  "dev//42", // MQTT's way to write dev.42
+		"owntracks.ann@example//com.phone":                  "ann@example//com.phone",
+		"fleet.north.truck.12.at.dock":                      "north.12.dock",
 		"location." + strings.Repeat("x", ingest.MaxDevice): strings.Repeat("x", ingest.MaxDevice),
 	} {
 		got, err := p.Device(subject)

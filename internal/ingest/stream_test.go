@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tripline/tripline/internal/ingest"
@@ -144,37 +143,74 @@ func TestTrimRemovesWhatIsOldAndNotNeeded(t *testing.T) {
 	}
 }
 
-func TestTrimTakesTenSecondsAtATime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as the span of stored time that it needs")
-	}
+func TestTrimTakesALittleAtATime(t *testing.T) {
 	d := newDurable(t, 1)
-	d.store(t, "location.a", location(0))
-	// Two messages that lie more than a step apart, without the wait: the
-	// second is stored by a source stream's own time.
-	t.Skip("needs stored times in the past")
-}
-
-func TestServerComputesTheSamePartition(t *testing.T) {
-	d := newDurable(t, 16)
-	for i := range 50 {
-		d.store(t, fmt.Sprintf("owntracks.user-%d.ü%d", i, i*i), location(i))
-	}
-	for p := range 16 {
-		if err := d.source.Tick(t.Context(), p, ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-	read := 0
-	for p := range 16 {
-		stream, err := d.js.Stream(t.Context(), ingest.StreamName(namespace), jetstream.WithSubjectFilter(fmt.Sprintf("loc.%d.>", p)))
+	stream := func() jetstream.StreamState {
+		s, err := d.js.Stream(t.Context(), ingest.StreamName(namespace))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = stream
-		read++
+		return s.CachedInfo().State
 	}
-	_ = read
+	for s := stream(); s.LastTime.Sub(s.FirstTime) < 200*time.Millisecond; s = stream() {
+		d.store(t, "location.a", location(0))
+	}
+	before := stream()
+	trim := ingest.Trim{
+		Source: d.source, Retention: time.Nanosecond, Span: 50 * time.Millisecond,
+		ReplayFrom: func(context.Context) (uint64, error) { return before.LastSeq + 1, nil },
+	}
+	more, err := trim.Step(t.Context())
+	if err != nil || !more {
+		t.Fatalf("got %v, %v", more, err)
+	}
+	after := stream()
+	if after.FirstSeq == before.FirstSeq || after.Msgs == 0 {
+		t.Fatalf("the stream began at %d and begins at %d", before.FirstSeq, after.FirstSeq)
+	}
+	if taken := after.FirstTime.Sub(before.FirstTime); taken < trim.Span || taken > 3*trim.Span {
+		t.Errorf("%v worth was taken at once, want about %v", taken, trim.Span)
+	}
+	steps := 1
+	for ; more; steps++ {
+		if more, err = trim.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after = stream(); after.Msgs != 0 || steps < 3 {
+		t.Errorf("after %d steps %d messages are left", steps, after.Msgs)
+	}
 }
 
-var _ = server.RANDOM_PORT
+func TestTrimRunsUntilItIsStopped(t *testing.T) {
+	d := newDurable(t, 1)
+	for i := range 10 {
+		d.store(t, "location.a", location(i))
+	}
+	failed := make(chan error, 8)
+	calls := 0
+	trim := ingest.Trim{
+		Source: d.source, Retention: time.Nanosecond, Span: time.Hour,
+		ReplayFrom: func(context.Context) (uint64, error) {
+			if calls++; calls == 1 {
+				return 0, context.DeadlineExceeded
+			}
+			return 11, nil
+		},
+		Failed: func(err error) { failed <- err },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- trim.Run(ctx) }()
+	if err := <-failed; !strings.Contains(err.Error(), "trimming TRIPLINE_LOCATIONS") {
+		t.Errorf("got %v", err)
+	}
+	eventually(t, "the stream is empty", func() bool {
+		stream, err := d.js.Stream(t.Context(), ingest.StreamName(namespace))
+		return err == nil && stream.CachedInfo().State.Msgs == 0
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,10 @@ import (
 )
 
 const (
-	// trimStep is how much of the stream, in stream time, one purge takes.
-	trimStep = 10 * time.Second
 	// trimEvery is how often it is looked whether there is something to trim.
 	trimEvery = 5 * time.Second
+	// trimPause lets publishers through between two purges of a backlog.
+	trimPause = 100 * time.Millisecond
 )
 
 // Trim removes from the location stream what is older than a retention and no
@@ -22,6 +23,9 @@ const (
 type Trim struct {
 	Source    *Durable
 	Retention time.Duration
+	// Span is how much of the stream, in stream time, one purge takes at most;
+	// 0 means 10 s.
+	Span time.Duration
 	// ReplayFrom returns the lowest position that any partition still has to
 	// read after a restart. Nothing from there on is removed.
 	ReplayFrom func(context.Context) (uint64, error)
@@ -31,27 +35,27 @@ type Trim struct {
 
 // Run trims until ctx ends.
 func (t *Trim) Run(ctx context.Context) error {
-	ticker := time.NewTicker(trimEvery)
-	defer ticker.Stop()
 	for {
-		for {
-			more, err := t.Step(ctx)
-			if err != nil && ctx.Err() == nil && t.Failed != nil {
-				t.Failed(err)
-			}
-			if !more || err != nil {
-				break
-			}
+		more, err := t.Step(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && t.Failed != nil {
+			t.Failed(err)
+		}
+		wait := trimEvery
+		if more && err == nil {
+			wait = trimPause
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(wait):
 		}
 	}
 }
 
-// Step removes at most 10 s worth of the stream, by sequence and without a
+// Step removes at most a Span's worth of the stream, by sequence and without a
 // filter: a filtered purge, or a large one, stalls whoever publishes. It tells
 // whether there is more to do.
 //
@@ -68,7 +72,7 @@ func (t *Trim) Step(ctx context.Context) (more bool, err error) {
 	if info.State.Msgs == 0 || !info.State.FirstTime.Before(horizon) {
 		return false, nil
 	}
-	upTo := info.State.FirstTime.Add(trimStep)
+	upTo := info.State.FirstTime.Add(cmp.Or(t.Span, 10*time.Second))
 	if upTo.Before(horizon) {
 		more = true
 	} else {

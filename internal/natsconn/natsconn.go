@@ -21,8 +21,10 @@ const (
 	minReconnectWait = 250 * time.Millisecond
 	maxReconnectWait = 2 * time.Second
 	pingInterval     = 20 * time.Second
-	// remindEvery is how often a wait for a server says that it goes on.
-	remindEvery = 30 * time.Second
+	// A wait for a server is told of after firstReminder, when a first attempt
+	// has said why, and then every remindEvery.
+	firstReminder = 500 * time.Millisecond
+	remindEvery   = 30 * time.Second
 )
 
 // Config says how to reach an external server. Secrets in it never appear in
@@ -123,7 +125,7 @@ func (c Config) tls() (*tls.Config, error) {
 
 // dial connects with our settings beside opts.
 func dial(ctx context.Context, servers string, opts []nats.Option, log *slog.Logger, hooks Hooks) (*nats.Conn, error) {
-	w := &watcher{log: log, hooks: hooks, up: make(chan struct{}, 1), down: make(chan error, 1)}
+	w := &watcher{log: log, hooks: hooks, up: make(chan struct{}, 1), down: make(chan error, 1), tries: make(chan error, 1)}
 	opts = append(opts,
 		nats.MaxReconnects(-1),
 		nats.CustomReconnectDelay(reconnectDelay),
@@ -155,20 +157,23 @@ func (w *watcher) wait(ctx context.Context, nc *nats.Conn, servers string) error
 		return nil
 	}
 	cause := nc.LastError()
-	remind := time.NewTimer(0)
+	first := time.After(firstReminder)
+	remind := time.NewTicker(remindEvery)
 	defer remind.Stop()
+	say := func() {
+		w.log.Warn("waiting for nats, which is not reachable yet", "servers", servers, "cause", cause)
+	}
 	for {
 		select {
 		case <-w.up:
 			return nil
 		case err := <-w.down:
-			return fmt.Errorf("nats at %s refused the connection: %w: check nats.creds, nats.user and nats.password, or nats.token", servers, err)
+			return fmt.Errorf("nats at %s refused the connection: %w: check nats.creds, nats.user and nats.password, or nats.token, and the certificates", servers, err)
+		case cause = <-w.tries:
+		case <-first:
+			say()
 		case <-remind.C:
-			if err := nc.LastError(); err != nil {
-				cause = err
-			}
-			w.log.Warn("waiting for nats, which is not reachable yet", "servers", servers, "cause", cause)
-			remind.Reset(remindEvery)
+			say()
 		case <-ctx.Done():
 			if cause == nil {
 				cause = ctx.Err()

@@ -18,6 +18,7 @@ type watcher struct {
 	hooks Hooks
 	up    chan struct{} // has a value once the connection was established
 	down  chan error    // has a value once it was refused for good
+	tries chan error    // has the newest reason for a failed attempt, if there is one
 }
 
 func (w *watcher) connected(nc *nats.Conn) {
@@ -48,6 +49,11 @@ func (w *watcher) disconnected(nc *nats.Conn, err error) {
 // refused is told of each attempt to connect that failed.
 func (w *watcher) refused(_ *nats.Conn, err error) {
 	w.log.Debug("no connection to nats", "cause", err)
+	select {
+	case <-w.tries:
+	default:
+	}
+	w.tries <- err // there is room: only this method sends
 	if !permanent(err) {
 		return
 	}

@@ -324,6 +324,7 @@ func (w *world) offerAgain(concerned func(*offered) bool) {
 	}
 	for _, o := range w.pending {
 		if o.settled == 0 && concerned(o) {
+			o.times++ // the owner before this one has ended
 			again = append(again, o)
 		}
 	}

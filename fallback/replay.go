@@ -45,7 +45,7 @@ func (c *core) fetched(now time.Duration, t task, item *Item, age time.Duration,
 	default:
 		c.keep(now, s, item, age)
 	}
-	c.end(now, s, err == nil)
+	c.end(now, s, s.demoted) // it need not queue up again to be called
 	return task{}
 }
 

@@ -29,6 +29,8 @@ type streams struct {
 
 // cli is the command line.
 type cli struct {
+	Run     runCmd     `cmd:"" help:"Run the service."`
+	Demo    demoCmd    `cmd:"" help:"Show Tripline at work: a city, a fleet, three consumers, one outage."`
 	Check   checkCmd   `cmd:"" help:"Check a configuration and its fences, without connecting to anything."`
 	Match   matchCmd   `cmd:"" help:"Print what recorded fixes would have triggered, without a server."`
 	Send    sendCmd    `cmd:"" help:"Send one location and print what became of it."`

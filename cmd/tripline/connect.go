@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -25,19 +22,14 @@ type connection struct {
 	Namespace string `env:"TRIPLINE_NAMESPACE" default:"tripline" help:"Namespace of the service." group:"Connection:"`
 }
 
-// connectWithin is how long a command waits for the server.
-const connectWithin = 5 * time.Second
-
-// dial connects, or says soon why it can't.
-func (c connection) dial(ctx context.Context, hooks natsconn.Hooks) (*nats.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectWithin)
-	defer cancel()
-	nc, err := natsconn.Dial(ctx, natsconn.Config{
+// dial connects, or says at once why it can't.
+func (c connection) dial() (*nats.Conn, error) {
+	nc, err := natsconn.DialOnce(natsconn.Config{
 		URL: c.Server, Creds: c.Creds, NKey: c.Nkey, User: c.User, Password: c.Password, Token: c.Token,
 		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, Instance: "cli",
-	}, slog.New(slog.DiscardHandler), hooks)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%w (the address is --server, or NATS_URL)", err)
+		return nil, fmt.Errorf("%w (--server or NATS_URL)", err)
 	}
 	return nc, nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tripline/tripline/geofence"
-	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/internal/tracks"
 )
 
@@ -54,7 +53,7 @@ func (c *publishCmd) Run(s streams) error {
 		return err
 	}
 	defer r.Close()
-	nc, err := c.dial(s.ctx, natsconn.Hooks{})
+	nc, err := c.dial()
 	if err != nil {
 		return err
 	}

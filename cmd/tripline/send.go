@@ -53,7 +53,7 @@ func (c *sendCmd) Run(s streams) error {
 	if strings.ContainsAny(c.Device, " \t\r\n*>") || strings.Contains("."+c.Device+".", "..") {
 		return usageError{fmt.Errorf("device %q: a device id has parts with single dots between, without white space, * and >", c.Device)}
 	}
-	nc, err := c.dial(s.ctx, natsconn.Hooks{})
+	nc, err := c.dial()
 	if err != nil {
 		return err
 	}

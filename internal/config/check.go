@@ -191,7 +191,11 @@ func checkAdmin(s *source, a Admin) {
 // checkIngest holds the subjects against the rules for naming devices. The
 // patterns are nil when one of them is wrong.
 func checkIngest(s *source, c *Config) *ingest.Patterns {
-	patterns, err := ingest.ParsePatterns(c.NATS.Namespace, c.Ingest.Subjects)
+	namespace := c.NATS.Namespace
+	if !nameRule.MatchString(namespace) {
+		namespace = "tripline" // it is reported already
+	}
+	patterns, err := ingest.ParsePatterns(namespace, c.Ingest.Subjects)
 	if err == nil {
 		return patterns
 	}
@@ -218,7 +222,7 @@ func checkURL(s *source, path Path, u URL, schemes ...string) {
 		p, err := url.Parse(strings.TrimSpace(one))
 		switch {
 		case err != nil, p.Host == "", !slices.Contains(schemes, p.Scheme):
-			// The address itself may hold a secret: it isn't repeated.
+			s.hide(&node{text: u.Reveal()}) // it may hold a secret
 			s.add(path, "%s must be an address that begins with %s://", path, strings.Join(schemes, ":// or "))
 			return
 		}

@@ -96,6 +96,9 @@ func checkWebhook(s *source, k *Consumer, path Path) {
 			s.add(at, "%s%s", what, strings.TrimPrefix(err.Error(), "secrets[0]:"))
 		}
 	}
+	if (webhook.Config{URL: w.URL.Reveal()}).Validate() != nil {
+		s.hide(&node{text: w.URL.Reveal()}) // it can't be told where its secret is
+	}
 	test(path.key("url"), string(path)+".", webhook.Config{URL: w.URL.Reveal()})
 	if !w.Health.IsZero() {
 		cfg := somewhere

@@ -135,9 +135,12 @@ func (d decoder) structure(n *node, v reflect.Value, path Path) {
 			if path != "" {
 				where = " in " + string(path)
 			}
-			fix := didYouMean(e.key, known)
+			fix, near := didYouMean(e.key, known)
 			if fix == "" {
 				fix = "; known are: " + strings.Join(known, ", ")
+			}
+			if near == "" || isSecret(v.Type().Field(fields[near]).Type) {
+				d.src.hide(e.value) // it may be a secret under a mistyped key
 			}
 			d.src.addAt(e.line, e.column, path.key(e.key), fmt.Sprintf("unknown key %q%s%s", e.key, where, fix))
 			continue
@@ -145,12 +148,24 @@ func (d decoder) structure(n *node, v reflect.Value, path Path) {
 		f := v.Type().Field(i)
 		sub := path.key(e.key)
 		d.src.places[sub] = Place{d.src.file, e.value.line, e.value.column}
-		if _, oneOrMany := keyOf(f); oneOrMany && e.value.kind == isMap {
+		_, oneOrMany := keyOf(f)
+		if oneOrMany && e.value.kind == isMap {
 			d.element(e.value, v.Field(i), sub)
+			continue
+		}
+		if oneOrMany && e.value.kind != isList && e.value.kind != isNull {
+			d.src.add(sub, "%s must be a map, or a list of maps, not %s", sub, e.value.kind)
 			continue
 		}
 		d.into(e.value, v.Field(i), sub, f.Tag)
 	}
+}
+
+func isSecret(t reflect.Type) bool {
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	return t == secretType || t == urlType
 }
 
 func (p Path) key(k string) Path {
@@ -222,7 +237,8 @@ func (d decoder) scalar(n *node, v reflect.Value, path Path, tag reflect.StructT
 	if list := tag.Get("oneof"); list != "" {
 		words := strings.Split(list, ",")
 		if !slices.Contains(words, v.String()) {
-			fail("must be one of %s, not %q%s", strings.Join(words, ", "), v.String(), didYouMean(v.String(), words))
+			suggestion, _ := didYouMean(v.String(), words)
+			fail("must be one of %s, not %q%s", strings.Join(words, ", "), v.String(), suggestion)
 		}
 	}
 	if msg := outOfRange(v, tag); msg != "" {

@@ -48,9 +48,7 @@ func (s *source) lookUp(n *node, path Path, secret bool) (string, bool) {
 		return trimmed, true
 	}
 	if secret && n.text != "" {
-		if len(n.text) >= 4 { // shorter ones would mask whole lines
-			s.literals = append(s.literals, n.text)
-		}
+		s.hide(n)
 		s.warn(path, "%s is written in plain text: use env:NAME or file:PATH", path)
 	}
 	return n.text, true

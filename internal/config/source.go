@@ -117,6 +117,23 @@ func (s *source) warn(path Path, format string, args ...any) {
 	s.warnings = append(s.warnings, Problem{Place: s.at(path), Path: string(path), Message: fmt.Sprintf(format, args...)})
 }
 
+// hide masks a value, and all in it, wherever its line is shown.
+func (s *source) hide(n *node) {
+	if len(n.text) >= shortest {
+		s.literals = append(s.literals, n.text)
+	}
+	for _, i := range n.items {
+		s.hide(i)
+	}
+	for _, e := range n.entries {
+		s.hide(e.value)
+	}
+}
+
+// shortest is how long a text is that is masked: a shorter one would mask
+// pieces of other words.
+const shortest = 4
+
 // finish sorts problems and shows each with its line.
 func (s *source) finish(ps Problems) Problems {
 	lines := strings.Split(string(s.data), "\n")

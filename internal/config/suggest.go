@@ -2,9 +2,9 @@ package config
 
 import "fmt"
 
-// didYouMean is " (did you mean ...?)" for the known word nearest to a
-// mistyped one, or "" when none is near.
-func didYouMean(word string, known []string) string {
+// didYouMean finds the known word that is nearest to a mistyped one, and puts
+// it as " (did you mean ...?)". Both are "" when none is near.
+func didYouMean(word string, known []string) (question, near string) {
 	best, bestDistance := "", max(1, (len(word)+1)/3)+1
 	for _, k := range known {
 		if d := distance(word, k); d < bestDistance {
@@ -12,9 +12,9 @@ func didYouMean(word string, known []string) string {
 		}
 	}
 	if best == "" {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
+	return fmt.Sprintf(" (did you mean %q?)", best), best
 }
 
 // distance counts the insertions, deletions, replacements and swaps of

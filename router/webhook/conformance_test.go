@@ -12,6 +12,49 @@ import (
 
 func TestConformance(t *testing.T) { sinktest.Test(t, startConsumer) }
 
+// Over TLS and HTTP/2 calls share connections; a consumer that is away can't
+// come back with another certificate, so that it just stays.
+func TestConformanceOverHTTP2(t *testing.T) {
+	sinktest.Test(t, func(t *testing.T) sinktest.Consumer {
+		var behaviour atomic.Int32
+		c, cert, _ := serveTLS(t, func(s *httptest.Server) {
+			s.EnableHTTP2 = true
+			recorder := s.Config.Handler
+			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch sinktest.Behaviour(behaviour.Load()) {
+				case sinktest.Refuse:
+					http.Error(w, "no", http.StatusInternalServerError)
+				case sinktest.Hang:
+					<-r.Context().Done()
+				default:
+					recorder.ServeHTTP(w, r)
+				}
+			})
+		})
+		return sinktest.Consumer{
+			Sink:     sink(t, webhook.Config{URL: c.URL, TLS: webhook.TLS{CA: cert}}),
+			Received: c.deliveries,
+			Behave: func(b sinktest.Behaviour) bool {
+				behaviour.Store(int32(b))
+				return b != sinktest.Away
+			},
+		}
+	})
+}
+
+// deliveries are the calls as the suite sees them.
+func (c *consumer) deliveries() (all []sinktest.Received) {
+	for _, call := range c.received() {
+		all = append(all, sinktest.Received{
+			ID:          call.header.Get("Webhook-Id"),
+			Body:        call.body,
+			Traceparent: call.header.Get("Traceparent"),
+			Redriven:    call.header.Get("Tripline-Redriven") == "true",
+		})
+	}
+	return all
+}
+
 // startConsumer is a webhook consumer in the suite's hands.
 func startConsumer(t *testing.T) sinktest.Consumer {
 	var behaviour atomic.Int32
@@ -51,16 +94,6 @@ func startConsumer(t *testing.T) sinktest.Consumer {
 			}
 			return true
 		},
-		Received: func() (all []sinktest.Received) {
-			for _, call := range c.received() {
-				all = append(all, sinktest.Received{
-					ID:          call.header.Get("Webhook-Id"),
-					Body:        call.body,
-					Traceparent: call.header.Get("Traceparent"),
-					Redriven:    call.header.Get("Tripline-Redriven") == "true",
-				})
-			}
-			return all
-		},
+		Received: c.deliveries,
 	}
 }

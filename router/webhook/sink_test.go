@@ -1,11 +1,15 @@
 package webhook_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,4 +222,51 @@ func TestNewPanicsOnWhatValidateRefuses(t *testing.T) {
 		}
 	}()
 	webhook.New(webhook.Config{URL: "ftp://example.com"})
+}
+
+// R4: repeats of a trigger, also redriven ones, carry one id and one body.
+func TestR4_RepeatsCarryOneID(t *testing.T) {
+	c := serve(t, status(500))
+	s := sink(t, webhook.Config{URL: c.URL})
+	for n := range 3 {
+		tr := trigger(1)
+		tr.Redriven = n == 2
+		if err := s.Deliver(within(t, patience), tr); err == nil {
+			t.Error("a refusal passed for a delivery")
+		}
+	}
+	for n, call := range c.received() {
+		if id := call.header.Get("Webhook-Id"); id != trigger(1).ID || !bytes.Equal(call.body, trigger(1).Body) {
+			t.Errorf("attempt %d: id %q body %q", n, id, call.body)
+		}
+	}
+}
+
+// R5: one call is one attempt, also where the connection breaks after the
+// request was written: net/http would send an idempotent one again.
+func TestR5_OneCallIsOneAttempt(t *testing.T) {
+	var requests atomic.Int32
+	s := sink(t, webhook.Config{URL: listen(t, func(conn net.Conn) {
+		in := bufio.NewReader(conn)
+		for {
+			req, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			if requests.Add(1) > 1 {
+				return // without an answer
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+		}
+	})})
+	if err := s.Deliver(within(t, patience), trigger(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Deliver(within(t, patience), trigger(2)); err == nil {
+		t.Error("delivered without an answer")
+	}
+	if n := requests.Load(); n != 2 {
+		t.Errorf("%d requests for two calls", n)
+	}
 }

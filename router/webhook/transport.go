@@ -88,7 +88,7 @@ func newTransport(cfg Config, tlsConfig *tls.Config, conns int) *http.Transport 
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    connect,
 		Protocols:              protocols,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: keepAlive, PingTimeout: connectTimeout},
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: connectTimeout},
 		MaxIdleConns:           0, // only the bound per host counts
 		MaxIdleConnsPerHost:    conns,
 		MaxConnsPerHost:        conns,

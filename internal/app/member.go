@@ -51,7 +51,7 @@ type parts struct {
 
 // newMember builds a consumer: its sink, behind its breaker, with its queue.
 func newMember(ctx context.Context, p *parts, c config.Consumer, budget config.Budget) (*member, error) {
-	match, err := compileMatch(c)
+	match, err := CompileMatch(c)
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
@@ -210,8 +210,8 @@ func (m *member) finish() error {
 	return nil
 }
 
-// compileMatch turns a consumer's match into the router's.
-func compileMatch(c config.Consumer) (*router.Match, error) {
+// CompileMatch turns a consumer's match into the router's.
+func CompileMatch(c config.Consumer) (*router.Match, error) {
 	entries := make([]router.MatchConfig, len(c.Match))
 	for i, e := range c.Match {
 		entries[i] = router.MatchConfig{

@@ -24,6 +24,9 @@ func orient(a, b, c point) float64 {
 // orientExact evaluates the determinant without rounding, as a sum of twelve
 // floats. It is called only for points within rounding of the line.
 func orientExact(a, b, c point) float64 {
+	if a == c || b == c {
+		return 0
+	}
 	var sum expansion
 	sum.addProduct(a.x, b.y)
 	sum.addProduct(-a.x, c.y)

@@ -40,10 +40,8 @@ func polygonOf(at int, lines []written) (*polygon, *placeError) {
 		}
 		p.written = clean
 	}
-	if i, where, found := p.selfCrossing(); found {
-		return nil, &placeError{p.offset(i, places), fmt.Sprintf(
-			"the boundary crosses itself at longitude %s, latitude %s",
-			plain(wrapLon(where.x)), plain(where.y))}
+	if found := p.selfCrossing(); found != nil {
+		return nil, &placeError{p.offset(found.edge, places), found.msg()}
 	}
 	for i, ring := range rings {
 		if b := boxOf(ring); math.Abs(signedArea(ring)) <= 1e-14*(b.max.x-b.min.x)*(b.max.y-b.min.y) {
@@ -99,13 +97,6 @@ func besideShell(hole []point, shell box) []point {
 	return hole
 }
 
-func wrapLon(x float64) float64 {
-	if x > 180 {
-		return x - 360
-	}
-	return x
-}
-
 // offset is the place in the file of an edge's first point.
 func (p *polygon) offset(i int, places [][]int) int {
 	from := 0
@@ -116,128 +107,6 @@ func (p *polygon) offset(i int, places [][]int) int {
 		from = int(end)
 	}
 	return 0
-}
-
-// selfCrossing finds a place where two edges cross. Rings may touch
-// themselves and one another, and may run along one another: what is inside
-// is clear then. So it is where a slip of the pen crosses (see slips).
-func (p *polygon) selfCrossing() (edge int, where point, found bool) {
-	slips := &slips{}
-	if p.grid == nil {
-		return p.crossingAmong(slices.Collect(p.edgeIDs), slips)
-	}
-	for c := range p.grid.nx * p.grid.ny {
-		if ids := p.grid.cell(c); len(ids) > 1 {
-			if edge, where, found = p.crossingAmong(ids, slips); found {
-				return edge, where, found
-			}
-		}
-	}
-	return 0, point{}, false
-}
-
-func (p *polygon) edgeIDs(yield func(uint32) bool) {
-	for _, i := range p.edges() {
-		if !yield(uint32(i)) {
-			return
-		}
-	}
-}
-
-func (p *polygon) crossingAmong(ids []uint32, slips *slips) (edge int, where point, found bool) {
-	for n, i := range ids {
-		a, b := p.pts[i], p.pts[i+1]
-		lox, hix := min(a.x, b.x), max(a.x, b.x)
-		loy, hiy := min(a.y, b.y), max(a.y, b.y)
-		for _, j := range ids[n+1:] {
-			c, d := p.pts[j], p.pts[j+1]
-			if c.x < lox && d.x < lox || c.x > hix && d.x > hix ||
-				c.y < loy && d.y < loy || c.y > hiy && d.y > hiy {
-				continue
-			}
-			if where, found = p.cross(int(i), int(j)); found && !slips.take(p, int(i), int(j), where) {
-				return int(i), where, true
-			}
-		}
-	}
-	return 0, point{}, false
-}
-
-// slips counts crossings that are let pass: those of a ring with itself that
-// cut off less than a millionth of its area. Published boundaries have them,
-// from rounding and digitising, and no reading of them makes a difference.
-type slips struct{ n int }
-
-const (
-	slipShare = 1e-6
-	maxSlips  = 256 // each costs a walk along the ring
-)
-
-func (s *slips) take(p *polygon, i, j int, at point) bool {
-	i, j = min(i, j), max(i, j)
-	r := p.ringOf(i)
-	if s.n++; s.n > maxSlips || p.ringOf(j) != r {
-		return false
-	}
-	loop := append([]point{at}, p.pts[i+1:j+1]...)
-	cut := math.Abs(signedArea(append(loop, at)))
-	whole := math.Abs(signedArea(p.ring(r)))
-	return min(cut, math.Abs(whole-cut)) <= slipShare*whole
-}
-
-func (p *polygon) ringOf(i int) int {
-	for r, end := range p.ends {
-		if i < int(end) {
-			return r
-		}
-	}
-	return len(p.ends)
-}
-
-// cross says whether two edges cross: in the middle of both, or where one
-// begins in the middle of the other and its ring goes on from there to the
-// other side.
-func (p *polygon) cross(i, j int) (point, bool) {
-	a, b, c, d := p.pts[i], p.pts[i+1], p.pts[j], p.pts[j+1]
-	oc, od := sign(orient(a, b, c)), sign(orient(a, b, d))
-	if oc*od > 0 {
-		return point{}, false
-	}
-	oa, ob := orient(c, d, a), orient(c, d, b)
-	switch {
-	case oc*od < 0 && sign(oa)*sign(ob) < 0:
-		return lerp(a, b, oa/(oa-ob)), true
-	case oc == 0 && od != 0 && c != a && c != b && onEdge(a, b, c):
-		return c, sign(orient(a, b, p.before(j)))*od < 0
-	case oa == 0 && ob != 0 && a != c && a != d && onEdge(c, d, a):
-		return a, sign(orient(c, d, p.before(i)))*sign(ob) < 0
-	}
-	return point{}, false
-}
-
-func sign(v float64) int {
-	switch {
-	case v > 0:
-		return 1
-	case v < 0:
-		return -1
-	}
-	return 0
-}
-
-// before is the point before that of index i in its ring.
-func (p *polygon) before(i int) point {
-	from := 0
-	for _, end := range p.ends {
-		if i == from {
-			return p.pts[end-2]
-		}
-		if i < int(end) {
-			break
-		}
-		from = int(end)
-	}
-	return p.pts[i-1]
 }
 
 // holeOutside finds a hole with a point outside the shell. No edges cross.

@@ -1,0 +1,45 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/tripline/tripline/internal/app"
+	"github.com/tripline/tripline/internal/config"
+)
+
+// childConfig, if set, turns the test binary into the service itself, so that
+// a test can kill it.
+const childConfig = "TRIPLINE_TEST_CONFIG"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childConfig); path != "" {
+		if err := serve(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
+}
+
+func serve(path string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cfg, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	return app.Run(ctx, cfg, app.Options{
+		Version: "test",
+		Log:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Started: func(s app.Started) { fmt.Printf("%s %s\n", s.NATS, s.Admin) },
+	})
+}

@@ -172,7 +172,7 @@ func (r *rig) start() {
 	ctx, r.cancel = context.WithCancel(context.Background())
 	r.outlet = fallback.New(r.consumer, breaker.New(r.breaker), r.queue, fallback.With(r.cfg))
 	r.ended = make(chan error, 1)
-	go func(o *fallback.Outlet) { r.ended <- o.Run(ctx) }(r.outlet)
+	go func(o *fallback.Outlet, ended chan<- error) { ended <- o.Run(ctx) }(r.outlet, r.ended)
 	synctest.Wait()
 }
 

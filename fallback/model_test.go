@@ -3,6 +3,7 @@ package fallback
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -346,6 +347,18 @@ func (w *world) disown() {
 	}
 	w.logf("drop %d, quiet %v", n, p.quiet())
 	w.core.drop(n)
+	w.act()
+	// What is on its way to the queue arrives before the next owner asks, or
+	// never.
+	for i := len(w.parks) - 1; i >= 0; i-- {
+		if late := w.parks[i]; late.e.trigger.Partition == n {
+			w.parks = slices.Delete(w.parks, i, i+1)
+			if w.percent(50) {
+				w.store.park(late.e.trigger, w.now)
+			}
+			w.core.parked(w.now, late, errUnknown)
+		}
+	}
 	w.act()
 	w.ownOne(n)
 	w.offerAgain(func(o *offered) bool { return o.trigger.Partition == n })

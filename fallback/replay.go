@@ -179,18 +179,24 @@ func (c *core) failed(now time.Duration, t task, r result) task {
 		s.demoted = true
 	case r.cause == router.Throttled:
 		// The consumer judged our pace, not the trigger: no attempt either.
+		s.notBefore = now + backoff(s.tried)
 	default:
 		s.attempts++
 		if s.attempts >= c.cfg.MaxAttempts {
 			return c.giveUp(t, DeadMaxAttempts)
 		}
-		s.notBefore = now + min(time.Second<<(s.attempts-1), retryMax)
+		s.notBefore = now + backoff(s.attempts)
 	}
 	if r.retryAfter > 0 && !r.probe {
 		s.notBefore = max(s.notBefore, now+min(r.retryAfter, c.cfg.MaxRetryAfter))
 		s.held = true
 	}
 	return c.missed(now, t, ReasonFailed)
+}
+
+// backoff is how long a trigger waits after its nth call.
+func backoff(n int) time.Duration {
+	return min(time.Second<<min(n-1, 10), retryMax)
 }
 
 // missed puts a trigger back that was not delivered.

@@ -1,0 +1,131 @@
+package fallback_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tripline/tripline/fallback"
+	"github.com/tripline/tripline/router"
+)
+
+// sicken trips the breaker for an hour and makes the queue small.
+func sicken(r *rig, items int, onFull fallback.OnFull) {
+	r.mem = fallback.NewMemQueue(uint64(items*130), 0)
+	r.queue = r.mem
+	r.breaker.Max = time.Hour
+	r.cfg.OnFull, r.cfg.MaxWaiting = onFull, 5000
+	r.start()
+	r.outlet.ForceOpen(time.Hour)
+}
+
+func TestR16_BlockMakesOffersWaitAndLosesNothing(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		sicken(r, 20, fallback.Block)
+		offered := make(chan struct{})
+		go func() {
+			defer close(offered)
+			for i := range 100 {
+				r.offer(trigger(fmt.Sprint("dev", i%7), i))
+			}
+		}()
+		time.Sleep(time.Minute)
+		select {
+		case <-offered:
+			t.Error("100 offers went into a queue for 20")
+		default:
+		}
+		if s := r.outlet.Status(); !s.Blocked || !s.Full {
+			t.Errorf("not shown: %+v", s)
+		}
+		time.Sleep(2 * time.Hour)
+		<-offered
+		r.drained(time.Minute)
+		r.checkAll()
+		if s := r.outlet.Status(); s.Blocked || s.Full {
+			t.Errorf("still shown: %+v", s)
+		}
+	})
+}
+
+func TestR16_BlockedOfferEndsWithItsContextUnsettled(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		sicken(r, 1, fallback.Block)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		settled := 0
+		for i := range 100 {
+			r.outlet.Offer(ctx, trigger("a", i), func() { settled++ })
+		}
+		if ctx.Err() == nil {
+			t.Error("no offer waited")
+		}
+		if settled == 100 {
+			t.Error("all were settled")
+		}
+		r.outlet.ProbeNow()
+		time.Sleep(time.Hour)
+		r.drained(time.Minute)
+	})
+}
+
+func TestR16_DeadMakesRoomWithTheOldest(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		sicken(r, 20, fallback.Dead)
+		for i := range 100 {
+			r.offer(trigger(fmt.Sprint("dev", i%7), i))
+		}
+		time.Sleep(time.Minute)
+		if left := r.unsettled(); len(left) > 0 {
+			t.Errorf("not settled: %q", left)
+		}
+		time.Sleep(2 * time.Hour)
+		r.drained(time.Minute)
+		r.checkOrder()
+		delivered, dead := len(r.consumer.ids()), r.died[fallback.DeadOverflow]
+		if delivered+dead != 100 || delivered > 21 || dead == 0 {
+			t.Errorf("%d delivered, %d dead: %v", delivered, dead, r.died)
+		}
+	})
+}
+
+func TestR16_DropCountsWhatItCosts(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		sicken(r, 20, fallback.Drop)
+		for i := range 100 {
+			r.offer(trigger(fmt.Sprint("dev", i%7), i))
+		}
+		time.Sleep(time.Minute)
+		if left := r.unsettled(); len(left) > 0 {
+			t.Errorf("not settled: %q", left)
+		}
+		time.Sleep(2 * time.Hour)
+		r.drained(time.Minute)
+		r.checkOrder()
+		if delivered := len(r.consumer.ids()); delivered+r.dropped != 100 || r.dropped < 70 {
+			t.Errorf("%d delivered, %d dropped", delivered, r.dropped)
+		}
+	})
+}
+
+// A consumer that wants nothing any more never holds up the others.
+func TestR16_DisabledConsumerNeverBlocks(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		r.mem = fallback.NewMemQueue(20*130, 0)
+		r.queue = r.mem
+		r.cfg.OnFull, r.cfg.MaxWaiting = fallback.Block, 5000
+		r.start()
+		r.consumer.set(always(time.Millisecond, answer(router.Gone, 410, 0)))
+		r.traffic(7, 100, 10*time.Millisecond)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if left := r.unsettled(); len(left) > 0 {
+			t.Errorf("not settled: %q", left)
+		}
+		if r.died[fallback.DeadOverflow] < 70 {
+			t.Errorf("dead: %v", r.died)
+		}
+	})
+}

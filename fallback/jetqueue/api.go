@@ -8,7 +8,6 @@ import (
 	"maps"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/tripline/tripline/fallback"
 )
 
@@ -197,49 +196,4 @@ func (q *Queue) roomKey(stream string) string {
 		return "the dead letters' share of nats.max_store"
 	}
 	return "consumers." + q.cfg.Consumer + ".fallback.max_bytes"
-}
-
-// ensure makes a stream, or brings one that exists to the limits of want.
-// Nothing that is in it is lost: a lower max_bytes only refuses new ones.
-func ensure(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig, key string) (jetstream.StreamState, error) {
-	fail := func(doing string, err error) (jetstream.StreamState, error) {
-		if api, ok := errors.AsType[*jetstream.APIError](err); ok &&
-			(api.ErrorCode == codeInsufficientStorage || api.ErrorCode == codeInsufficientResources) {
-			return jetstream.StreamState{}, fmt.Errorf(
-				"%s stream %s: the NATS server can't reserve %d bytes for it: lower %s, or raise nats.max_store: %w",
-				doing, want.Name, want.MaxBytes, key, err)
-		}
-		return jetstream.StreamState{}, fmt.Errorf("%s stream %s: %w", doing, want.Name, err)
-	}
-	s, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if s, err = js.CreateStream(ctx, want); err != nil {
-			return fail("make", err)
-		}
-		return s.CachedInfo().State, nil
-	}
-	if err != nil {
-		return fail("look at", err)
-	}
-	have := s.CachedInfo().Config
-	if have.Storage != want.Storage || have.Retention != want.Retention ||
-		len(have.Subjects) != 1 || have.Subjects[0] != want.Subjects[0] {
-		return fail("take over", fmt.Errorf(
-			"it is not one of Tripline's (subjects %q, %v retention, %v storage): rename it, or choose another nats.namespace",
-			have.Subjects, have.Retention, have.Storage))
-	}
-	next := have
-	next.Discard, next.MaxBytes, next.MaxAge = want.Discard, want.MaxBytes, want.MaxAge
-	next.AllowDirect, next.Duplicates = want.AllowDirect, want.Duplicates
-	if want.Replicas > 0 {
-		next.Replicas = want.Replicas
-	}
-	if next.Discard == have.Discard && next.MaxBytes == have.MaxBytes && next.MaxAge == have.MaxAge &&
-		next.AllowDirect == have.AllowDirect && next.Duplicates == have.Duplicates && next.Replicas == have.Replicas {
-		return s.CachedInfo().State, nil
-	}
-	if s, err = js.UpdateStream(ctx, next); err != nil {
-		return fail("change the limits of", err)
-	}
-	return s.CachedInfo().State, nil
 }

@@ -53,11 +53,11 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fallback queue of %s: %w", cfg.Consumer, err)
 	}
-	state, err := ensure(ctx, js, cfg.parkedStream(), "consumers."+cfg.Consumer+".fallback.max_bytes")
+	state, err := ensure(ctx, js, cfg, cfg.parkedStream(), "consumers."+cfg.Consumer+".fallback.max_bytes")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := ensure(ctx, js, cfg.deadStream(), "the dead letters' share of nats.max_store"); err != nil {
+	if _, err := ensure(ctx, js, cfg, cfg.deadStream(), "the dead letters' share of nats.max_store"); err != nil {
 		return nil, err
 	}
 	q := &Queue{

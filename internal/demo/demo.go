@@ -52,15 +52,15 @@ admin: {listen: %[3]q}
 consumers:
   - name: dispatch
     match: {tags: [depot]}
-    webhook: {url: "%[4]s/triggers", timeout: 600ms}
-    breaker: {p99: 250ms}
+    webhook: {url: "%[4]s/triggers", timeout: 2s}
+    breaker: {p99: 500ms}
   - name: billing
     match: {tags: [zone], transitions: [enter, exit, dwell]}
-    webhook: {url: "%[5]s/triggers", timeout: 600ms, health: "%[5]s/health"}
-    breaker: {p99: 250ms}
+    webhook: {url: "%[5]s/triggers", timeout: 2s, health: "%[5]s/health"}
+    breaker: {p99: 500ms}
   - name: analytics
-    webhook: {url: "%[6]s/triggers", timeout: 600ms}
-    breaker: {p99: 250ms}
+    webhook: {url: "%[6]s/triggers", timeout: 2s}
+    breaker: {p99: 500ms}
 `
 
 // Run shows the demo and returns an error if anything was lost.

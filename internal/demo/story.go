@@ -127,7 +127,7 @@ func (s *story) delivered(consumer string, d fallback.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case d.Verdict == breaker.Stale: // it came after the matter was decided
+	case d.Verdict == breaker.VerdictStale: // it came after the matter was decided
 	case d.Probe:
 		s.probes[consumer]++
 		took := d.Latency.Round(time.Millisecond / 10)

@@ -88,7 +88,10 @@ func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan
 			return fmt.Errorf("reading partition %d: %w", partition, nats.ErrConnectionClosed)
 		}
 		d.hooks.rebuilt(partition, err)
-		if r.next > before || errors.Is(err, errReconnected) {
+		if errors.Is(err, errReconnected) {
+			continue
+		}
+		if r.next > before {
 			wait = firstRetry
 		}
 		select {

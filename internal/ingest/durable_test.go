@@ -188,7 +188,7 @@ func TestR15_ReadGoesOnAfterAServerRestart(t *testing.T) {
 	if m := r.next(t); m.Seq != 4 {
 		t.Fatalf("got sequence %d, want 4", m.Seq)
 	}
-	t.Logf("resumed %v after the first publish", time.Since(began))
+	t.Logf("resumed %v after the first publish, having met %v", time.Since(began), d.told.rebuilt)
 }
 
 func TestR15_ReadGoesOnAfterItsConsumerWasDeleted(t *testing.T) {

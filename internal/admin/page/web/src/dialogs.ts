@@ -65,7 +65,9 @@ export function askForToken(wrong: boolean): Promise<string> {
 export function toast(text: string, tone: "ok" | "bad" = "ok"): void {
   announce(text);
   const note = h("p", { class: "toast", "data-tone": tone }, text);
-  byId("toasts").append(note);
+  const toasts = byId("toasts");
+  toasts.append(note);
+  while (toasts.childElementCount > 2) toasts.firstElementChild?.remove();
   setTimeout(() => note.remove(), tone === "ok" ? 5000 : 10_000);
 }
 

@@ -19,6 +19,7 @@ export function wireFind(map: LiveMap, open: { fence(id: string): void; device(i
     const found = search(map, input.value.trim().toLowerCase());
     const rows = found.slice(0, listed).map((f) =>
       h("li", {}, h("button", { type: "button", onclick: () => {
+        input.value = "";
         close();
         if (f.kind === "fence") {
           open.fence(f.id);

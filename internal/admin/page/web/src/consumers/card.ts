@@ -26,13 +26,15 @@ export class Card {
   private readonly latency = meter("P99 latency against its limit");
   private readonly latencyText = h("span", { class: "figure" });
   private readonly backlog = meter("Fallback queue in use");
-  private readonly backlogText = h("span", { class: "figure" });
+  private readonly backlogText = h("p", { class: "backlog-words" });
   private readonly room = h("span", { class: "aside" });
+  private readonly parked: HTMLElement;
   private readonly stats = {
-    rate: stat("Delivered", "per second"),
+    rate: stat("Delivered/s", "per second, over the last seconds"),
+    parked: stat("Backlog", "triggers in the fallback queue"),
     flight: stat("In flight", "calls"),
-    lane: stat("Lane", "waiting"),
-    dead: stat("Dead letters", "kept"),
+    lane: stat("Lane", "triggers waiting in memory"),
+    dead: stat("Dead", "dead letters"),
   };
   private readonly errorList = h("ul");
   private readonly errors = h("details", { class: "errors" }, h("summary"), this.errorList);
@@ -41,16 +43,17 @@ export class Card {
   constructor(c: Consumer) {
     this.consumer = c;
     this.menu = actionsMenu(() => this.consumer);
+    this.parked = h("div", { class: "parked" },
+      h("div", { class: "measure" }, h("span", { class: "name" }, "Backlog"), this.backlog.element, this.room),
+      this.backlogText);
     const id = `consumer-${c.name}`;
     this.element = h(
       "article", { class: "card", "aria-labelledby": id },
       h("header", {}, h("h3", { id }, c.name), this.chip, this.menu.element),
       this.sentence, this.advice,
       this.timeline.element,
-      h("div", { class: "timeline-axis", "aria-hidden": "true" }, h("span", {}, "5 min ago"), h("span", {}, "P99 line, probes as dots, limit dashed"), h("span", {}, "now")),
       h("div", { class: "measure" }, h("span", { class: "name" }, "P99"), this.latency.element, this.latencyText),
-      h("div", { class: "measure" }, h("span", { class: "name" }, "Backlog"), this.backlog.element, this.room),
-      this.backlogText,
+      this.parked,
       h("dl", { class: "stats" }, ...Object.values(this.stats).map((s) => s.element)),
       this.errors, this.target,
     );
@@ -64,8 +67,8 @@ export class Card {
     this.updateLatency(c);
     this.updateBacklog(c);
     setText(this.stats.rate.value, rate(c.delivered_per_s));
-    setText(this.stats.flight.value, `${c.in_flight} of ${c.ramp_window || c.concurrency}`);
-    setText(this.stats.lane.value, `${count(c.lane_depth)} of ${count(c.lane_cap)}`);
+    setText(this.stats.flight.value, `${c.in_flight}/${c.ramp_window || c.concurrency}`);
+    setText(this.stats.lane.value, count(c.lane_depth));
     setText(this.stats.dead.value, count(c.dead_total));
     this.stats.dead.element.classList.toggle("warn", c.dead_total > 0);
     this.updateErrors(c);
@@ -104,7 +107,8 @@ export class Card {
     setText(this.room, text);
     this.backlog.describe(part, text);
     setText(this.backlogText, backlogWords(c));
-    this.backlogText.classList.add("backlog-words");
+    setText(this.stats.parked.value, count(b.items));
+    show(this.parked, b.items > 0);
   }
 
   private updateErrors(c: Consumer): void {
@@ -121,9 +125,9 @@ export class Card {
   }
 }
 
-function stat(name: string, unit: string) {
+function stat(name: string, hint: string) {
   const value = h("dd");
-  return { value, element: h("div", {}, h("dt", { title: unit }, name), value) };
+  return { value, element: h("div", { title: hint }, h("dt", {}, name), value) };
 }
 
 function meter(label: string) {

@@ -10,7 +10,7 @@ import { colours } from "../theme.ts";
 import type { State } from "../wire.ts";
 import { span, type History } from "./history.ts";
 
-const height = 64;
+const height = 54;
 const stripHeight: Record<State, number> = { closed: 3, half_open: 8, open: 13 };
 const top = 6;
 /** Where the limit lies, as a part of the height above the strip. */

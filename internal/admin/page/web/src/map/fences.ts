@@ -85,7 +85,7 @@ export class FenceLayer {
     return ids[0] ?? "";
   }
 
-  private style(f: Feature, resolution: number): Style {
+  private style(f: Feature, resolution: number): Style | Style[] {
     const c = colours();
     const chosen = f.getId() === this.chosen;
     const colour = chosen ? c["fence-chosen"] : c.fence;
@@ -94,7 +94,11 @@ export class FenceLayer {
       const line = fence?.geometry.type === "LineString" ? fence.geometry.coordinates : [];
       const lat = line[0]?.[1] ?? 0;
       const width = (2 * (fence?.properties.radius_m ?? 0)) / (resolution * Math.cos((lat * Math.PI) / 180));
-      return new Style({ stroke: new Stroke({ color: chosen ? c["fence-chosen"] : c.fence, width: Math.max(2, width), lineCap: "round", lineJoin: "round" }), zIndex: chosen ? 1 : 0 });
+      const round = { lineCap: "round", lineJoin: "round" } as const;
+      return [
+        new Style({ stroke: new Stroke({ color: c["fence-band"], width: Math.max(6, width), ...round }) }),
+        new Style({ stroke: new Stroke({ color: colour, width: chosen ? 3 : 1.5, ...round }), zIndex: chosen ? 1 : 0 }),
+      ];
     }
     return new Style({
       fill: new Fill({ color: c["fence-fill"] }),

@@ -7,6 +7,7 @@ import MultiPolygon from "ol/geom/MultiPolygon.js";
 import Polygon, { circular } from "ol/geom/Polygon.js";
 import { getArea, getDistance } from "ol/sphere.js";
 import { area, metres } from "../format.ts";
+import { unwrap, unwrapRings } from "./antimeridian.ts";
 
 /** The sphere that circles and corridors are measured on. */
 export const earthRadius = 6_371_008.8;
@@ -40,25 +41,6 @@ export function fenceGeometry(f: FenceFeature): Geometry | null {
 
 export function circleGeometry(centre: Position, radius: number): Polygon {
   return circular(centre, radius, 96, earthRadius).transform("EPSG:4326", "EPSG:3857") as Polygon;
-}
-
-/** unwrap follows a line across the antimeridian: a jump of more than 180 degrees is the short way round. */
-function unwrap(line: Position[]): Position[] {
-  let shift = 0;
-  return line.map((p, i) => {
-    const before = line[i - 1];
-    if (before && p[0]! - before[0]! > 180) shift -= 360;
-    else if (before && p[0]! - before[0]! < -180) shift += 360;
-    return [p[0]! + shift, p[1]!];
-  });
-}
-
-/** unwrapRings keeps holes on the shell's side of the world. */
-function unwrapRings(rings: Position[][]): Position[][] {
-  const [shell, ...holes] = rings.map(unwrap);
-  if (!shell) return [];
-  const middle = (shell[0]![0]! + shell[Math.floor(shell.length / 2)]![0]!) / 2;
-  return [shell, ...holes.map((h) => h.map((p) => [p[0]! + Math.round((middle - h[0]![0]!) / 360) * 360, p[1]!]))];
 }
 
 /** rings lists the outlines of a drawn geometry. */

@@ -11,8 +11,9 @@ import { Sprites } from "./sprites.ts";
 
 const flashTime = 1400;
 const maxFlashes = 250;
-/** More devices in view than this are drawn as plain points. */
-const crowd = 6000;
+/** From so many devices in view on they are drawn smaller; from so many on, as plain points. */
+const many = 700;
+const crowd = 2500;
 
 interface Flash {
   at: number;
@@ -35,6 +36,7 @@ export class Overlay {
   private flashes: Flash[] = [];
   private frame: FrameState | null = null;
   private requested = 0;
+  private inView = 0;
 
   constructor() {
     this.layer = new Layer({ source: new Source({}), zIndex: 10, render: (frame) => this.render(frame) });
@@ -106,7 +108,7 @@ export class Overlay {
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.clearRect(0, 0, width, height);
     const now = performance.now();
-    this.sprites.prepare(ratio);
+    this.sprites.prepare(ratio, this.inView > many ? 0.65 : 1);
     this.drawFlashes(g, now);
     this.drawDevices(g, now, width, height);
     this.drawLabels(g, now);
@@ -114,15 +116,22 @@ export class Overlay {
   }
 
   private drawDevices(g: CanvasRenderingContext2D, now: number, width: number, height: number): void {
-    const fleet = this.fleet;
-    const crowded = fleet.size > crowd;
+    const { fleet, sprites } = this;
+    const m = this.frame!.coordinateToPixelTransform as [number, number, number, number, number, number];
+    const middle = this.frame!.viewState.center[0]!;
+    const crowded = this.inView > crowd;
     if (crowded) g.fillStyle = colours().device;
+    let inView = 0;
+    // The view is never rotated, so each coordinate has a scale and a shift.
     for (let i = 0; i < fleet.size; i++) {
-      const [x, y] = this.pixel(fleet.x(i, now), fleet.y(i, now));
+      const x = m[0] * nearest(fleet.x(i, now), middle) + m[4];
+      const y = m[3] * fleet.y(i, now) + m[5];
       if (x < -12 || y < -12 || x > width + 12 || y > height + 12) continue;
+      inView++;
       if (crowded) g.fillRect(x - 1.5, y - 1.5, 3, 3);
-      else this.sprites.draw(g, x, y, fleet.heading(i), fleet.still(i, now));
+      else sprites.draw(g, x, y, fleet.heading(i), fleet.still(i, now));
     }
+    this.inView = inView;
   }
 
   private drawFlashes(g: CanvasRenderingContext2D, now: number): void {

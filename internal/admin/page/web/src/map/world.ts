@@ -1,89 +1,94 @@
 // The background: coastlines and borders of Natural Earth, a graticule, and
 // tiles if a tile URL is configured.
 
-import type { Feature as GeoFeature, Geometry } from "geojson";
-import { feature } from "topojson-client";
+import type { Position } from "geojson";
+import { feature, mesh } from "topojson-client";
 import type { GeometryCollection, Topology } from "topojson-specification";
-import GeoJSON from "ol/format/GeoJSON.js";
+import Feature from "ol/Feature.js";
+import MultiLineString from "ol/geom/MultiLineString.js";
+import MultiPolygon from "ol/geom/MultiPolygon.js";
 import Graticule from "ol/layer/Graticule.js";
 import type BaseLayer from "ol/layer/Base.js";
 import TileLayer from "ol/layer/Tile.js";
-import VectorLayer from "ol/layer/Vector.js";
+import VectorImageLayer from "ol/layer/VectorImage.js";
 import VectorSource from "ol/source/Vector.js";
 import XYZ from "ol/source/XYZ.js";
 import { Fill, Stroke, Style, Text } from "ol/style.js";
 import { colours } from "../theme.ts";
+import { splitLine, splitPolygon } from "./antimeridian.ts";
+
+type World = Topology<{ countries: GeometryCollection<{ name: string }> }>;
 
 const font = "500 12px system-ui, sans-serif";
+/** Mercator has no poles. */
+const maxLat = 85;
 
-/** worldLayers draws land without tiles, and the graticule. */
+/** worldLayers draws the land, or tiles, and the graticule. */
 export function worldLayers(tileURL: string): BaseLayer[] {
-  const layers: BaseLayer[] = tileURL ? [tiles(tileURL)] : [countries()];
-  layers.push(graticule());
-  return layers;
+  return [tileURL ? tiles(tileURL) : countries(), graticule()];
 }
 
 function tiles(url: string): BaseLayer {
   return new TileLayer({ className: "tiles", source: new XYZ({ url, crossOrigin: "anonymous" }) });
 }
 
+const source = new VectorSource({ wrapX: true });
+let loading: Promise<void> | null = null;
+
+/** countries is an image that is drawn anew only when the view rests: a hundred thousand points need not be drawn in every frame. */
 function countries(): BaseLayer {
-  const source = new VectorSource({ wrapX: true });
-  void load(source);
-  return new VectorLayer({
+  loading ??= load();
+  const c = colours();
+  const land = new Fill({ color: c.land });
+  const label = new Fill({ color: c.label });
+  const lines = new Style({ stroke: new Stroke({ color: c.border, width: 1 }), zIndex: 1 });
+  return new VectorImageLayer({
     source,
     declutter: true,
+    imageRatio: 1.5,
     style: (f, resolution) => {
-      const c = colours();
-      const style = new Style({
-        fill: new Fill({ color: c.land }),
-        stroke: new Stroke({ color: c.border, width: 1 }),
-      });
-      if (resolution < 20_000) {
-        style.setText(new Text({ text: f.get("name") as string, font, overflow: false, fill: new Fill({ color: c.label }) }));
-      }
-      return style;
+      const name = f.get("name") as string | undefined;
+      if (name === undefined) return lines;
+      const text = resolution < 20_000 ? new Text({ text: name, font, fill: label }) : undefined;
+      return new Style({ fill: land, text });
     },
   });
 }
 
-async function load(source: VectorSource): Promise<void> {
+async function load(): Promise<void> {
   const response = await fetch("/page/world.json");
   if (!response.ok) return; // the map works without a coast
-  const topology = (await response.json()) as Topology<{ countries: GeometryCollection }>;
-  const collection = feature(topology, topology.objects.countries);
-  const features = collection.features.map((f) => withoutPoles(f as GeoFeature<Geometry>));
-  source.addFeatures(
-    new GeoJSON().readFeatures({ type: "FeatureCollection", features }, { featureProjection: "EPSG:3857" }),
-  );
+  const world = (await response.json()) as World;
+  for (const { geometry, properties } of feature(world, world.objects.countries).features) {
+    const polygons = geometry.type === "Polygon" ? [geometry.coordinates] : geometry.type === "MultiPolygon" ? geometry.coordinates : [];
+    const shape = new MultiPolygon(polygons.flatMap(splitPolygon).map((p) => p.map(withoutPoles)));
+    source.addFeature(new Feature({ geometry: shape.transform("EPSG:4326", "EPSG:3857"), name: properties.name }));
+  }
+  const lines = mesh(world, world.objects.countries).coordinates.flatMap(splitLine).map(withoutPoles);
+  source.addFeature(new Feature(new MultiLineString(lines).transform("EPSG:4326", "EPSG:3857")));
 }
 
-/** withoutPoles keeps latitudes within what Mercator can show. */
-function withoutPoles(f: GeoFeature<Geometry>): GeoFeature<Geometry> {
-  const clamp = (c: unknown): unknown =>
-    Array.isArray(c) && typeof c[0] === "number" ? [c[0], Math.max(-85, Math.min(85, c[1] as number))] : (c as unknown[]).map(clamp);
-  if (f.geometry.type !== "GeometryCollection") {
-    (f.geometry as { coordinates: unknown }).coordinates = clamp(f.geometry.coordinates);
-  }
-  return f;
+function withoutPoles(line: Position[]): Position[] {
+  return line.map((p) => [p[0]!, Math.max(-maxLat, Math.min(maxLat, p[1]!))]);
 }
 
 function graticule(): BaseLayer {
-  const label = () => new Text({ font: "11px system-ui, sans-serif", fill: new Fill({ color: colours().label }) });
-  const layer = new Graticule({
+  const font = "11px system-ui, sans-serif";
+  const fill = new Fill({ color: colours().label });
+  return new Graticule({
     strokeStyle: new Stroke({ color: colours().graticule, width: 1 }),
     showLabels: true,
     wrapX: true,
     targetSize: 140,
-    intervals: [30, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001],
-    latLabelPosition: 1,
+    intervals: [90, 45, 30, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001],
+    // Along the left and the lower edge, clear of the scale and the credit.
+    latLabelPosition: 0,
     lonLabelPosition: 0,
-    lonLabelStyle: label(),
-    latLabelStyle: label(),
+    latLabelStyle: new Text({ font, fill, textAlign: "start", textBaseline: "bottom", offsetX: 8, offsetY: -2 }),
+    lonLabelStyle: new Text({ font, fill, textAlign: "start", textBaseline: "bottom", offsetX: 4, offsetY: -30 }),
     lonLabelFormatter: (lon) => degrees(lon, "E", "W"),
     latLabelFormatter: (lat) => degrees(lat, "N", "S"),
   });
-  return layer;
 }
 
 function degrees(value: number, positive: string, negative: string): string {

@@ -38,7 +38,9 @@ type version struct {
 	digest   string
 	feature  []byte          // as stored; nil once fence is set
 	fence    *geofence.Fence // nil until somebody asks
-	unnamed  time.Time       // when a Sweep first found it unnamed; zero: it was named
+	// earlier stands in for versions that are not kept any more.
+	earlier map[uint64]*geofence.Fence
+	unnamed time.Time // when a Sweep first found it unnamed; zero: it was named
 }
 
 func loadVersions(ctx context.Context, s *Store) (*Versions, error) {
@@ -57,10 +59,11 @@ func loadVersions(ctx context.Context, s *Store) (*Versions, error) {
 
 func (v *Versions) prefix() string { return v.s.prefix + "fence." }
 
-// Version returns the last stored version of a fence, or nil if there is
-// none. Older versions are not kept; whoever asks for one gets the last, with
-// its own revision.
-func (v *Versions) Version(id string, _ uint64) *geofence.Fence {
+// Version returns a version of a fence, or nil if none is stored. Only the
+// last is kept; whoever asks for an earlier one gets the last's content under
+// the earlier revision, so that it is not mistaken for the last and its
+// devices are judged again.
+func (v *Versions) Version(id string, revision uint64) *geofence.Fence {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	ver := v.byID[id]
@@ -76,7 +79,18 @@ func (v *Versions) Version(id string, _ uint64) *geofence.Fence {
 		}
 		ver.fence, ver.feature = fences[0].WithRevision(ver.revision), nil
 	}
-	return ver.fence
+	if revision == ver.revision {
+		return ver.fence
+	}
+	f := ver.earlier[revision]
+	if f == nil {
+		if ver.earlier == nil {
+			ver.earlier = make(map[uint64]*geofence.Fence)
+		}
+		f = ver.fence.WithRevision(revision)
+		ver.earlier[revision] = f
+	}
+	return f
 }
 
 // Put stores the fences whose content differs from their last version, and

@@ -110,7 +110,11 @@ func (d *device) fix() Fix {
 func (d *device) update(fix *Fix, lent bool) {
 	d.lat, d.lon, d.ts, d.stored = fix.Lat, fix.Lon, fix.TS, fix.Stored
 	d.seq = max(d.seq, fix.Seq)
-	d.has, d.accuracy, d.speed, d.heading, d.alt = fix.Has, fix.Accuracy, fix.Speed, fix.Heading, fix.Alt
+	d.has = fix.Has
+	d.accuracy = ifSet(fix, HasAccuracy, fix.Accuracy)
+	d.speed = ifSet(fix, HasSpeed, fix.Speed)
+	d.heading = ifSet(fix, HasHeading, fix.Heading)
+	d.alt = ifSet(fix, HasAlt, fix.Alt)
 	d.state = d.state&^silent | judged
 	if d.more == nil && len(fix.Props) == 0 {
 		return
@@ -122,6 +126,13 @@ func (d *device) update(fix *Fix, lent bool) {
 	} else {
 		m.props = append(m.props[:0], fix.Props...)
 	}
+}
+
+func ifSet(fix *Fix, bit Fields, v float64) float64 {
+	if fix.Has&bit == 0 {
+		return 0
+	}
+	return v
 }
 
 // stay returns the place of the stay in the fence with the id, or where it

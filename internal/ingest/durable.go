@@ -72,7 +72,8 @@ func (d *Durable) Tick(ctx context.Context, partition int, nonce string) error {
 
 // Read implements [router.Source]. It mends its own reader: a consumer that
 // was deleted or fell silent, a server that restarted, a leader that moved.
-// It gives up only when its connection has been closed.
+// It gives up when its connection has been closed, and when the stream gives
+// out positions again that have been read.
 func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
 	r := newReader(d, partition, from, out)
 	connected := d.nc.StatusChanged(nats.CONNECTED)
@@ -86,6 +87,9 @@ func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan
 		}
 		if errors.Is(err, nats.ErrConnectionClosed) || d.nc.IsClosed() {
 			return fmt.Errorf("reading partition %d: %w", partition, nats.ErrConnectionClosed)
+		}
+		if errors.Is(err, errRewound) {
+			return err
 		}
 		d.hooks.rebuilt(partition, err)
 		if errors.Is(err, errReconnected) {

@@ -270,3 +270,34 @@ func TestDurableBoundsWhatWaits(t *testing.T) {
 		t.Fatalf("the reader was rebuilt %d times", n)
 	}
 }
+
+func TestReadRefusesAStreamThatWasMadeAnew(t *testing.T) {
+	d := newDurable(t, 1)
+	d.store(t, "location.a", location(0))
+	err := d.source.Read(t.Context(), 0, 500, make(chan *router.Batch))
+	if err == nil || !strings.Contains(err.Error(), "ends at 1") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestReadEndsWithItsConnection(t *testing.T) {
+	d := newDurable(t, 1)
+	conn := d.Conn(t)
+	source, err := ingest.NewDurable(ingest.Config{Conn: conn, Patterns: patterns(t), Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.store(t, "location.a", location(0))
+	out, done := make(chan *router.Batch), make(chan error, 1)
+	go func() { done <- source.Read(t.Context(), 0, 0, out) }()
+	<-out
+	conn.Close()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Fatal("no error")
+		}
+	case <-time.After(patience):
+		t.Fatal("it reads on")
+	}
+}

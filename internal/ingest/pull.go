@@ -44,6 +44,9 @@ var (
 	errSilent      = errors.New("the consumer fell silent")
 	errReconnected = errors.New("the connection was renewed")
 	errGap         = errors.New("messages were lost on the way from the server")
+	// errRewound can't be mended here: what is stored from now on would get
+	// positions that count as judged. See StreamConfig.After.
+	errRewound = errors.New("the location stream was made anew, or has lost its end; start the router again")
 )
 
 // reader reads one partition with an ordered pull consumer: no acks, and a
@@ -114,7 +117,11 @@ func (r *reader) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("looking up stream %s: %w", r.d.stream, err)
 	}
-	first := stream.CachedInfo().State.FirstSeq
+	state := stream.CachedInfo().State
+	if r.next > state.LastSeq+1 {
+		return fmt.Errorf("%w: it ends at %d, and partition %d was read up to %d", errRewound, state.LastSeq, r.partition, r.next-1)
+	}
+	first := state.FirstSeq
 	if r.next > 0 && first > r.next {
 		r.d.hooks.lost(r.partition, first-r.next)
 	}

@@ -23,6 +23,10 @@ type StreamConfig struct {
 	Partitions int
 	MaxBytes   int64 // what the server reserves for it; must be above 0
 	Replicas   int   // 0 means 1
+	// After is the highest position that any saved progress names. The stream
+	// must never give out a position up to it again: such a message would be
+	// taken for one that was judged long ago.
+	After uint64
 }
 
 // SetUpStream makes the location stream, or brings an existing one in line.
@@ -50,6 +54,7 @@ func SetUpStream(ctx context.Context, js jetstream.JetStream, cfg StreamConfig) 
 	stream, err := js.Stream(ctx, want.Name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
+		want.FirstSeq = cfg.After + 1
 		if _, err = js.CreateStream(ctx, want); err != nil {
 			return explain(ctx, js, want, "making", err)
 		}
@@ -61,8 +66,8 @@ func SetUpStream(ctx context.Context, js jetstream.JetStream, cfg StreamConfig) 
 	if err := compatible(have, want, cfg.Partitions); err != nil {
 		return err
 	}
-	if same(have, want) {
-		return nil
+	if err := catchUp(ctx, js, stream, cfg); err != nil || same(have, want) {
+		return err
 	}
 	// What an operator has set beside ours stays.
 	have.Subjects, have.MaxBytes, have.Replicas = want.Subjects, want.MaxBytes, want.Replicas

@@ -214,3 +214,24 @@ func TestTrimRunsUntilItIsStopped(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestSetUpStreamNeverGivesOutAPositionAgain(t *testing.T) {
+	js := natstest.Start(t).JetStream(t)
+	cfg := config(t, 4)
+	cfg.After = 500 // a stream before this one got so far
+	for _, want := range []uint64{501, 601} {
+		if err := ingest.SetUpStream(t.Context(), js, cfg); err != nil {
+			t.Fatal(err)
+		}
+		ack, err := js.Publish(t.Context(), "location.a", []byte(location(0)))
+		if err != nil || ack.Sequence != want {
+			t.Fatalf("got %v, %v; want %d", ack, err, want)
+		}
+		cfg.After = 600 // the end of the stream was lost
+	}
+	cfg.After = 10_000_000
+	err := ingest.SetUpStream(t.Context(), js, cfg)
+	if err == nil || !strings.Contains(err.Error(), "nats stream rm TRIPLINE_LOCATIONS") {
+		t.Fatalf("got %v", err)
+	}
+}

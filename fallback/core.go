@@ -62,6 +62,7 @@ type core struct {
 	capped bool // the breaker has all its probes out
 	turns  uint64
 
+	served   bool // a call has ended
 	disabled bool // the consumer answered 410
 	paused   bool // an operator paused the replay
 	stopping bool // no offers, no replay: lanes are emptied

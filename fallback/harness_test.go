@@ -16,9 +16,8 @@ import (
 
 // consumer is a sink in virtual time that remembers what it got.
 type consumer struct {
-	// behave says how long a call takes and how it ends. nil: 5 ms, well. It
-	// is set before the outlet runs, or by set.
-	mu       sync.Mutex // guards all below
+	mu sync.Mutex // guards all below
+	// behave says how long a call takes and how it ends; nil: 5 ms, well.
 	behave   func(n int, t router.Trigger) (time.Duration, error)
 	calls    []consumerCall
 	got      []router.Trigger // taken, in order

@@ -35,9 +35,10 @@ type Outlet struct {
 	core    *core
 	work    sync.Cond // a task may be there; or closed
 	idle    int       // workers that wait for one
+	workers int       // that there are, started as they are needed
+	life    *life     // nil before Run
 	armed   time.Duration
 	waiters []waiter
-	running bool
 	closed  bool // Run has ended: nothing is done any more
 	stats   stats
 }
@@ -150,8 +151,8 @@ func (o *Outlet) unlockAndAct() {
 	if len(o.waiters) > 0 {
 		o.tellWaiters()
 	}
-	if o.idle > 0 && c.more() {
-		o.work.Signal()
+	if (o.idle > 0 || o.workers < o.cfg.Concurrency) && c.more() {
+		o.wakeWorker()
 	}
 	if len(c.out.parks) > 0 {
 		select {
@@ -177,6 +178,17 @@ func (o *Outlet) unlockAndAct() {
 	clear(out.told)
 	out.settled, out.told = out.settled[:0], out.told[:0]
 	effectsPool.Put(out)
+}
+
+// wakeWorker has one more worker look for a task. It is called with the lock.
+func (o *Outlet) wakeWorker() {
+	switch {
+	case o.idle > 0:
+		o.work.Signal()
+	case o.life != nil && !o.closed && o.workers < o.cfg.Concurrency:
+		o.workers++
+		o.startWorker(task{})
+	}
 }
 
 func (o *Outlet) tellWaiters() {

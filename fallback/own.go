@@ -1,6 +1,10 @@
 package fallback
 
-import "time"
+import (
+	"time"
+
+	"github.com/tripline/tripline/breaker"
+)
 
 // owned makes a partition's slots usable: what its table counts is parked,
 // the triggers of the other slots may be called.
@@ -31,6 +35,12 @@ func (c *core) owned(now time.Duration, number int, table map[Slot]int) {
 		}
 		c.queuePark(s)
 		c.file(now, s, false)
+	}
+	if c.stored > 0 && !c.served && c.state == breaker.Closed && !c.ramp.Active() {
+		// Just started, with a backlog: there was an outage, and nobody knows
+		// whether it is over.
+		c.ramp.Begin(now, c.ordinary())
+		c.nudge = true
 	}
 	c.hand()
 }

@@ -139,6 +139,7 @@ func (c *core) kind(r result) breaker.Kind {
 // worker: the slot stays with it.
 func (c *core) called(now time.Duration, t task, r result) task {
 	c.inFlight--
+	c.served = true
 	t.s.tried++
 	if r.cause == router.Throttled && !r.probe {
 		c.ramp.Throttle(now, t.pace, c.ordinary())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/tripline/tripline/breaker"
@@ -18,29 +17,25 @@ import (
 //
 // Run is called once.
 func (o *Outlet) Run(ctx context.Context) error {
+	background, cancelBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelBackground()
+	calls, cancelCalls := context.WithCancel(background)
+	defer cancelCalls()
+	l := &life{ctx: background, calls: calls}
 	o.mu.Lock()
-	if o.running {
+	if o.life != nil {
 		o.mu.Unlock()
 		return errors.New("the outlet has been run before")
 	}
-	o.running = true
-	o.mu.Unlock()
+	o.life = l
+	o.unlockAndAct()
 
-	calls, cancelCalls := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancelCalls()
-	background, cancelBackground := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancelBackground()
-
-	var wg sync.WaitGroup
-	for range o.cfg.Concurrency {
-		o.startWorker(background, calls, &wg, task{})
-	}
-	wg.Go(func() { o.clock(background) })
-	wg.Go(func() { o.parker(background) })
-	wg.Go(func() { o.sweep(background) })
-	wg.Go(func() { o.ownAll(ctx) })
+	l.wg.Go(func() { o.clock(background) })
+	l.wg.Go(func() { o.parker(background) })
+	l.wg.Go(func() { o.sweep(background) })
+	l.wg.Go(func() { o.ownAll(ctx) })
 	if o.cfg.Health != nil {
-		wg.Go(func() { o.checkHealth(background) })
+		l.wg.Go(func() { o.checkHealth(background) })
 	}
 
 	<-ctx.Done()
@@ -54,7 +49,7 @@ func (o *Outlet) Run(ctx context.Context) error {
 	if err != nil {
 		return err // a call that does not end would keep us for ever
 	}
-	wg.Wait()
+	l.wg.Wait()
 	return nil
 }
 
@@ -163,7 +158,13 @@ func (o *Outlet) parker(ctx context.Context) {
 				if err != nil && !errors.Is(err, ErrDuplicate) && !errors.Is(err, ErrFull) {
 					o.queueError("parking a trigger", err)
 				}
-				o.step(func(c *core, now time.Duration) task { c.parked(now, p, err); return task{} })
+				o.step(func(c *core, now time.Duration) task {
+					if err == nil {
+						o.stats.parks.add(now)
+					}
+					c.parked(now, p, err)
+					return task{}
+				})
 			})
 		}
 		if len(parks) > 0 {

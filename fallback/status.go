@@ -26,7 +26,9 @@ type Status struct {
 	Delivered  uint64        // since the start, replayed ones among them
 	Replayed   uint64        // since the start
 	ReplayRate float64       // per second, over the last 10 s
-	ETA        time.Duration // until the backlog is gone at that rate; 0: not known
+	ParkRate   float64       // per second, over the last 10 s
+	ETA        time.Duration // until the backlog is gone at these rates; 0: not known
+	FullIn     time.Duration // until the queue is full at these rates; 0: not known
 
 	Disabled bool // the consumer answered 410
 	Paused   bool // an operator paused the replay
@@ -53,7 +55,7 @@ const errorsKept = 16
 type stats struct {
 	blocked             int // offers that wait
 	delivered, replayed uint64
-	rate                meter
+	replays, parks      meter
 	errors              [errorsKept]LastError
 	errorCount          int
 	oldest              time.Time // as the sweep last saw
@@ -65,7 +67,7 @@ func (s *stats) note(now time.Duration, t task, r result) {
 		s.delivered++
 		if t.e == nil {
 			s.replayed++
-			s.rate.add(now)
+			s.replays.add(now)
 		}
 		return
 	}
@@ -122,8 +124,8 @@ func (o *Outlet) Status() Status {
 		Backlog: c.stored + c.outCount, BacklogBytes: usage.Bytes, BacklogMax: usage.MaxBytes,
 		SlotsParking: c.parking,
 		Delivered:    o.stats.delivered, Replayed: o.stats.replayed,
-		ReplayRate: o.stats.rate.perSecond(now),
-		Disabled:   c.disabled, Paused: c.paused, Full: c.full, DeadFull: c.deadFull,
+		ReplayRate: o.stats.replays.perSecond(now), ParkRate: o.stats.parks.perSecond(now),
+		Disabled: c.disabled, Paused: c.paused, Full: c.full, DeadFull: c.deadFull,
 		Blocked: o.stats.blocked > 0,
 		Errors:  o.stats.newestErrors(),
 	}
@@ -139,10 +141,24 @@ func (o *Outlet) Status() Status {
 		s.Oldest = o.stats.oldest
 	}
 	o.mu.Unlock()
-	if s.ReplayRate > 0 {
-		s.ETA = time.Duration(float64(s.Backlog) / s.ReplayRate * float64(time.Second))
-	}
+	s.estimate(usage)
 	return s
+}
+
+// estimate works out when the backlog is gone, or the queue full.
+func (s *Status) estimate(u Usage) {
+	shrinks := s.ReplayRate - s.ParkRate
+	after := func(amount, rate float64) time.Duration {
+		return time.Duration(min(amount/rate, 1e9) * float64(time.Second))
+	}
+	switch {
+	case s.Backlog == 0 || u.Items == 0:
+	case shrinks > 0:
+		s.ETA = after(float64(s.Backlog), shrinks)
+	case shrinks < 0 && u.MaxBytes > u.Bytes:
+		each := float64(u.Bytes) / float64(u.Items)
+		s.FullIn = after(float64(u.MaxBytes-u.Bytes), -shrinks*each)
+	}
 }
 
 func (s *stats) newestErrors() []LastError {

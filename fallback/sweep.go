@@ -8,7 +8,8 @@ import (
 // The sweep's rhythm.
 const (
 	sweepEvery  = time.Second
-	oldestEvery = 5 // sweeps
+	oldestEvery = 5  // sweeps, while something is parked
+	foundEvery  = 30 // sweeps, while nothing is
 )
 
 // sweep tidies up in the background: it deletes settled items whose deletion
@@ -24,7 +25,14 @@ func (o *Outlet) sweep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		o.eraseLeftovers(ctx)
-		if n%oldestEvery == 0 {
+		o.mu.Lock()
+		parked := o.core.stored > 0
+		if !parked {
+			o.stats.oldest = time.Time{}
+		}
+		unknown := parked && o.stats.oldest.IsZero()
+		o.mu.Unlock()
+		if unknown || parked && n%oldestEvery == 0 || n%foundEvery == foundEvery-1 {
 			o.lookAtOldest(ctx)
 		}
 	}

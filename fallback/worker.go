@@ -17,9 +17,8 @@ var errGoexit = errors.New("the sink ended its goroutine")
 
 // worker carries out tasks, one at a time.
 type worker struct {
-	o     *Outlet
-	ctx   context.Context // of what is asked of the queue
-	calls context.Context // of the sink's calls: ends first
+	o    *Outlet
+	life *life
 
 	task    task
 	calling bool // the sink is being called
@@ -27,13 +26,21 @@ type worker struct {
 	begun   time.Duration
 }
 
+// life is what the goroutines of a run share.
+type life struct {
+	wg    sync.WaitGroup
+	ctx   context.Context // of what is asked of the queue: ends last
+	calls context.Context // of the sink's calls
+}
+
 // startWorker starts a worker with a task to begin with.
-func (o *Outlet) startWorker(ctx, calls context.Context, wg *sync.WaitGroup, first task) {
-	wg.Go(func() {
-		w := worker{o: o, ctx: ctx, calls: calls, task: first}
+func (o *Outlet) startWorker(first task) {
+	l := o.life
+	l.wg.Go(func() {
+		w := worker{o: o, life: l, task: first}
 		defer func() {
 			if w.calling { // runtime.Goexit in the sink: another goes on
-				o.startWorker(ctx, calls, wg, w.ended(errGoexit))
+				o.startWorker(w.ended(errGoexit))
 			}
 		}()
 		w.run()
@@ -89,7 +96,7 @@ func (w *worker) perform(t task) task {
 	case erase:
 		return w.erase(t)
 	case evict:
-		w.o.evict(w.ctx)
+		w.o.evict(w.life.ctx)
 	}
 	return task{}
 }
@@ -106,7 +113,7 @@ func (o *Outlet) step(f func(c *core, now time.Duration) task) task {
 
 func (w *worker) load(t task) task {
 	o := w.o
-	ctx, cancel := context.WithTimeout(w.ctx, o.cfg.QueueTimeout)
+	ctx, cancel := context.WithTimeout(w.life.ctx, o.cfg.QueueTimeout)
 	defer cancel()
 	item, ok, err := o.queue.Head(ctx, t.s.id, t.after)
 	o.queueError("reading the head of a slot", err)
@@ -120,7 +127,7 @@ func (w *worker) load(t task) task {
 
 func (w *worker) erase(t task) task {
 	o := w.o
-	ctx, cancel := context.WithTimeout(w.ctx, o.cfg.QueueTimeout)
+	ctx, cancel := context.WithTimeout(w.life.ctx, o.cfg.QueueTimeout)
 	defer cancel()
 	err := o.queue.Delete(ctx, t.item.Seq)
 	o.queueError("deleting a settled item", err)
@@ -132,7 +139,7 @@ func (w *worker) bury(t task) task {
 	if t.died.IsZero() {
 		t.died = time.Now()
 	}
-	err := o.buryOne(w.ctx, t, t.s.lastError, t.s.tried)
+	err := o.buryOne(w.life.ctx, t, t.s.lastError, t.s.tried)
 	return o.step(func(c *core, now time.Duration) task {
 		return c.buried(now, t, errors.Is(err, ErrFull), err)
 	})
@@ -196,7 +203,7 @@ func (o *Outlet) watchCall(begun time.Duration) {
 
 // callSink makes one call. A panic in the sink is an error of that call.
 func (w *worker) callSink(t *router.Trigger) (err error) {
-	ctx, cancel := context.WithTimeout(w.calls, w.o.limits.Timeout)
+	ctx, cancel := context.WithTimeout(w.life.calls, w.o.limits.Timeout)
 	defer cancel()
 	returned := false
 	defer func() {
@@ -249,7 +256,7 @@ func (w *worker) result(err error) result {
 	}
 	switch {
 	case r.outcome != OutcomeFailed:
-	case w.calls.Err() != nil:
+	case w.life.calls.Err() != nil:
 		r.cancelled, r.outcome = true, OutcomeCancelled
 	case errors.Is(err, context.DeadlineExceeded):
 		r.outcome = OutcomeTimeout

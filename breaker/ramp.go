@@ -74,18 +74,19 @@ func (s Source) String() string { return inWords(s, "live", "backlog") }
 // safe for use by several goroutines at once: the lock that guards the
 // caller's own queues guards it too.
 type Ramp struct {
-	cfg    RampConfig
-	calls  flight
-	active bool
-	window int
-	guard  time.Duration
-	ends   time.Duration // of this tick
-	judged int           // calls that ended or passed the guard in this tick
-	over   int           // of these, passed the guard
-	held   bool          // somebody was held back in this tick
-	heldAt time.Duration // when somebody last was
-	share  int           // calls since the backlog last had one, while both waited
-	newest time.Duration
+	cfg     RampConfig
+	calls   flight
+	active  bool
+	window  int
+	guard   time.Duration
+	ends    time.Duration // of this tick
+	judged  int           // calls that ended or passed the guard in this tick
+	over    int           // of these, passed the guard
+	held    bool          // somebody was held back in this tick
+	heldAt  time.Duration // when somebody last was
+	share   int           // calls since the backlog last had one, while both waited
+	backlog bool          // something is parked, as Poll was told last
+	newest  time.Duration
 }
 
 // Sharing between live calls and the backlog while both wait.
@@ -109,6 +110,7 @@ func (r *Ramp) Begin(now, ordinary time.Duration) {
 	r.window = r.cfg.Start
 	r.heldAt = now
 	r.share = 0
+	r.backlog = true
 	r.tick(now)
 	// What has passed the guard before is no news of this ramp.
 	for c := r.calls.oldest(); c != nil && now-c.begin > r.guard; c = r.calls.oldest() {
@@ -124,7 +126,7 @@ func (r *Ramp) Throttle(now time.Duration, rc RampCall, ordinary time.Duration) 
 		r.Begin(now, ordinary)
 		return
 	}
-	r.Poll(now, true)
+	r.catchUp(now)
 	if c := r.calls.get(rc); c != nil && !c.over {
 		r.calls.pass(rc.place)
 		r.judged++
@@ -204,7 +206,7 @@ func (r *Ramp) Done(now time.Duration, rc RampCall) {
 		return
 	}
 	if r.active {
-		r.Poll(now, true)
+		r.catchUp(now)
 		if !c.over {
 			r.judged++
 		}
@@ -216,20 +218,29 @@ func (r *Ramp) Done(now time.Duration, rc RampCall) {
 // again, or [Never] while the ramp is not in force. backlog says whether
 // anything is parked.
 func (r *Ramp) Poll(now time.Duration, backlog bool) (next time.Duration) {
+	r.backlog = backlog
+	r.catchUp(now)
+	if !r.active {
+		return Never
+	}
+	return r.ends
+}
+
+// catchUp judges the ticks that have ended, and what has passed the guard
+// since.
+func (r *Ramp) catchUp(now time.Duration) {
 	for r.active && now >= r.ends {
 		r.pass(r.ends)
-		r.judge(backlog)
+		r.judge()
 		r.tick(r.ends)
 		if idle := now - r.ends; idle > rampTick && r.calls.oldest() == nil {
 			// Nothing can happen in ticks without calls.
 			r.ends += idle / rampTick * rampTick
 		}
 	}
-	if !r.active {
-		return Never
+	if r.active {
+		r.pass(now)
 	}
-	r.pass(now)
-	return r.ends
 }
 
 // tick starts a tick.
@@ -248,7 +259,7 @@ func (r *Ramp) pass(now time.Duration) {
 }
 
 // judge ends a tick.
-func (r *Ramp) judge(backlog bool) {
+func (r *Ramp) judge() {
 	if r.held {
 		r.heldAt = r.ends
 	}
@@ -258,7 +269,7 @@ func (r *Ramp) judge(backlog bool) {
 	case r.held:
 		r.window = min(r.window+1, r.cfg.Max)
 	}
-	if !backlog && (r.window >= r.cfg.Max || r.ends-r.heldAt >= r.cfg.Settle) {
+	if !r.backlog && (r.window >= r.cfg.Max || r.ends-r.heldAt >= r.cfg.Settle) {
 		r.active = false
 	}
 }

@@ -34,7 +34,7 @@ func relayed(t *testing.T, timeout time.Duration) (*natstest.Server, *sinktest.R
 // it doesn't know, the park is not answered a second time by the late
 // acknowledgement, and repeating it is a duplicate.
 func TestHungServerIsNotKnown(t *testing.T) {
-	_, relay, q := relayed(t, 300*time.Millisecond)
+	_, relay, q := relayed(t, time.Second)
 	seq := mustPark(t, q, trigger("a", 1))
 	relay.Hold()
 	ch := park(q, trigger("a", 2), fallback.ReasonOpen)
@@ -82,7 +82,7 @@ func TestHungServerIsNotKnown(t *testing.T) {
 // park is answered once; whoever repeats what isn't known, as the outlet does,
 // ends with every trigger stored once and in order.
 func TestR6_BrokerAwayDuringADivert(t *testing.T) {
-	_, relay, q := relayed(t, 500*time.Millisecond)
+	_, relay, q := relayed(t, time.Second)
 	const slots, each = 20, 60
 	var parked atomic.Int64
 	var wg sync.WaitGroup
@@ -128,7 +128,7 @@ func TestR6_BrokerAwayDuringADivert(t *testing.T) {
 // not an empty slot.
 func TestDeletedStreamIsNoEmptySlot(t *testing.T) {
 	s := natstest.Start(t)
-	q := open(t, s.Conn(t), func(c *jetqueue.Config) { c.Timeout = 500 * time.Millisecond })
+	q := open(t, s.Conn(t), func(c *jetqueue.Config) { c.Timeout = patience })
 	mustPark(t, q, trigger("a", 1))
 	if err := jetqueue.RemoveOrphan(t.Context(), s.Conn(t), "tripline", "dispatch"); err != nil {
 		t.Fatal(err)

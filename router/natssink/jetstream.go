@@ -45,7 +45,7 @@ func (s *JetStream) Deliver(ctx context.Context, t router.Trigger) error {
 	if err == nil {
 		return nil
 	}
-	if d := denied(s.nc, before, msg.Subject); d != nil {
+	if d := s.denied(before, s.subject.text[0]); d != nil {
 		return fail(msg.Subject, router.Failed, d)
 	}
 	return s.refused(msg.Subject, err)

@@ -39,7 +39,7 @@ func (s *Publish) Deliver(ctx context.Context, t router.Trigger) error {
 	if err := s.flush.wait(ctx); err != nil {
 		return fail(msg.Subject, router.Failed, err)
 	}
-	if err := denied(s.nc, before, msg.Subject); err != nil {
+	if err := s.denied(before, s.subject.text[0]); err != nil {
 		return fail(msg.Subject, router.Failed, err)
 	}
 	return nil
@@ -53,11 +53,14 @@ func (s *Publish) Close() error {
 }
 
 // denied finds the server's word that a subject may not be published to. It
-// comes before the answer to the flush, on the connection as a whole.
-func denied(nc *nats.Conn, before error, subject string) error {
-	err := nc.LastError()
+// comes before the answer to the flush, but on the connection as a whole, and
+// a later one replaces it: so any new one that names a subject which begins as
+// all of the sink's do fails the delivery. At worst that is a repeat; taking it
+// for delivered would be a loss.
+func (b *base) denied(before error, subjects string) error {
+	err := b.nc.LastError()
 	if err == nil || err == before || !errors.Is(err, nats.ErrPermissionViolation) ||
-		!strings.Contains(err.Error(), `"`+subject+`"`) {
+		!strings.Contains(strings.ToLower(err.Error()), `publish to "`+strings.ToLower(subjects)) {
 		return nil
 	}
 	return err

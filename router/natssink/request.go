@@ -45,15 +45,15 @@ func (s *Request) Deliver(ctx context.Context, t router.Trigger) error {
 	ctx, cancel := s.attempt(ctx)
 	defer cancel()
 	msg := s.message(&t)
-	reply, err := s.request(ctx, msg)
+	reply, err := s.request(ctx, msg, s.subject.text[0])
 	if err != nil {
 		return fail(msg.Subject, causeOf(err), err)
 	}
 	return s.judge(msg.Subject, reply)
 }
 
-// request asks once.
-func (s *Request) request(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
+// request asks once. subjects is how the subjects begin on which it is asked.
+func (s *Request) request(ctx context.Context, msg *nats.Msg, subjects string) (*nats.Msg, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Request) request(ctx context.Context, msg *nats.Msg) (*nats.Msg, error)
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("nobody serves the subject: %w", err)
 	case err != nil:
-		if d := denied(s.nc, before, msg.Subject); d != nil {
+		if d := s.denied(before, subjects); d != nil {
 			return nil, d
 		}
 		return nil, fmt.Errorf("no reply: %w", err)
@@ -104,7 +104,7 @@ func (s *Request) Check(ctx context.Context) error {
 	if s.cfg.Ping == "" {
 		return ErrNoHealth
 	}
-	reply, err := s.request(ctx, &nats.Msg{Subject: s.cfg.Ping})
+	reply, err := s.request(ctx, &nats.Msg{Subject: s.cfg.Ping}, s.cfg.Ping)
 	if err == nil {
 		err = s.judge(s.cfg.Ping, reply)
 	}

@@ -231,7 +231,17 @@ func TestDeniedSubjectFails(t *testing.T) {
 	nc := srv.Conn(t, nats.UserInfo("sink", "sink"))
 	good := natssink.NewPublish(nc, natssink.Config{Subject: "ok.{device}"})
 	bad := natssink.NewPublish(nc, natssink.Config{Subject: "secret.{device}"})
-	ask := natssink.NewRequest(nc, natssink.Config{Subject: "secret.{device}", Timeout: 300 * time.Millisecond})
+	ask := natssink.NewRequest(nc, natssink.Config{Subject: "secret.{device}", Timeout: time.Second})
+	// Many at once, on subjects that differ: none passes for delivered.
+	var wg sync.WaitGroup
+	for n := range 50 {
+		wg.Go(func() {
+			if err := bad.Deliver(within(t, patience), trigger(fmt.Sprint("d", n), "b")); err == nil {
+				t.Error("a denied publish passed for a delivery")
+			}
+		})
+	}
+	wg.Wait()
 	for range 2 { // the second time the client already holds such an error
 		for name, s := range map[string]router.Sink{"publish": bad, "request": ask} {
 			err := s.Deliver(within(t, patience), trigger("a", "b"))

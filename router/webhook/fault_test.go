@@ -342,3 +342,38 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 		}
 	}
 }
+
+// R14: a reload closes the sink, and harms no attempt in flight; afterwards no
+// connection is left.
+func TestR14_CloseHarmsNoAttemptInFlight(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	gone := make(chan string, 16)
+	c := newConsumer(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-release
+		w.WriteHeader(http.StatusNoContent)
+	})
+	c.Config.ConnState = func(conn net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			gone <- conn.RemoteAddr().String()
+		}
+	}
+	c.Start()
+	t.Cleanup(c.Close)
+	s := webhook.New(webhook.Config{URL: c.URL})
+	result := make(chan error, 1)
+	go func() { result <- s.Deliver(within(t, patience), trigger(1)) }()
+	<-arrived
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	if err := <-result; err != nil {
+		t.Errorf("the attempt in flight: %v", err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Error("the connection was kept")
+	}
+}

@@ -66,7 +66,9 @@ func loads(t *testing.T, b *browser) {
 	var painted int
 	b.until("the map has painted devices", func() bool {
 		b.eval(`const c = document.querySelector("canvas.overlay"); if (!c || !c.width) return 0;
-			const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+			const copy = new OffscreenCanvas(c.width, c.height), g = copy.getContext("2d", {willReadFrequently: true});
+			g.drawImage(c, 0, 0);
+			const d = g.getImageData(0, 0, c.width, c.height).data;
 			let n = 0; for (let i = 3; i < d.length; i += 4) if (d[i] > 0) n++; return n`, &painted)
 		return painted > 500
 	})

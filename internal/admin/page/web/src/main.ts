@@ -1,10 +1,10 @@
 // The live page. This file only connects the parts.
 
 import { getJSON, onTokenNeeded } from "./api.ts";
-import { setServerTime } from "./clock.ts";
+import { serverNow, setServerTime } from "./clock.ts";
 import { ConsumerList } from "./consumers/list.ts";
 import { askForToken, tellError } from "./dialogs.ts";
-import { byId, setText } from "./dom.ts";
+import { byId, setText, show } from "./dom.ts";
 import { Details } from "./fences/details.ts";
 import { fenceForm, pasteForm, type FormOptions } from "./fences/form.ts";
 import { wireFind } from "./find.ts";
@@ -93,10 +93,11 @@ function showConsumers(list: Consumer[] | null): void {
 }
 
 function showDevices(rows: DeviceRow[]): void {
-  map.overlay.fleet.update(rows, performance.now(), !reducedMotion() && !document.hidden);
+  map.overlay.fleet.update(rows, performance.now(), serverNow(), !reducedMotion() && !document.hidden);
   map.overlay.redraw();
   map.keepUp();
   setText(byId("count-devices"), count(map.overlay.fleet.size));
+  show(byId("map-empty"), false);
   if (!fitted && map.overlay.fleet.size > 0) fitted = map.fit();
 }
 
@@ -106,13 +107,23 @@ function showTrigger(t: Trigger): void {
   if (!document.hidden) map.overlay.flash(map.overlay.fleet.find(t.device), t.transition, t.fence ? map.fences.rings(t.fence) : []);
 }
 
+let started = "";
+function showHello(hello: Hello): void {
+  setServerTime(hello.now);
+  setText(byId("namespace"), hello.namespace);
+  setText(byId("version"), hello.version);
+  if (started !== "" && started !== hello.started) {
+    // Another process, which may know other devices.
+    details.close();
+    map.overlay.fleet.clear();
+  }
+  started = hello.started;
+  show(byId("map-empty"), map.overlay.fleet.size === 0);
+  loadSnapshots();
+}
+
 const handlers: Record<string, (body: never) => void> = {
-  hello: (hello: Hello) => {
-    setServerTime(hello.now);
-    setText(byId("namespace"), hello.namespace);
-    setText(byId("version"), hello.version);
-    loadSnapshots();
-  },
+  hello: showHello,
   devices: ({ d }: { d: DeviceRow[] }) => showDevices(d),
   trigger: showTrigger,
   consumers: (body: { consumers: Consumer[] | null }) => showConsumers(body.consumers),

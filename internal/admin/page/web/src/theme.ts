@@ -3,7 +3,7 @@
 
 const names = [
   "sea", "land", "border", "label", "graticule", "ink", "muted", "line", "surface",
-  "device", "device-still", "halo", "fence", "fence-fill", "fence-band", "fence-chosen",
+  "device", "device-still", "halo", "fence", "fence-fill", "fence-band", "fence-label", "fence-chosen",
   "ok", "ok-soft", "testing", "testing-soft", "bad", "bad-soft", "off", "off-soft",
   "t-enter", "t-exit", "t-dwell", "t-cross", "t-other",
 ] as const;

@@ -7,7 +7,7 @@ import type { Consumer } from "../wire.ts";
 import { actionsMenu, type ActionsMenu } from "./actions.ts";
 import { History } from "./history.ts";
 import { Timeline } from "./timeline.ts";
-import { backlogWords, describe } from "./words.ts";
+import { backlogWords, describe, progress } from "./words.ts";
 
 const sinkNames: Record<string, string> = {
   webhook: "Webhook", nats: "NATS publish", request: "NATS request", jetstream: "JetStream publish",
@@ -19,6 +19,7 @@ export class Card {
   consumer: Consumer;
 
   private readonly chip = h("span", { class: "chip" });
+  private readonly progress = h("div", { class: "progress", "aria-hidden": "true" });
   private readonly sentence = h("p", { class: "sentence" });
   private readonly advice = h("p", { class: "advice" });
   private readonly target = h("p", { class: "target" });
@@ -50,7 +51,7 @@ export class Card {
     this.element = h(
       "article", { class: "card", "aria-labelledby": id },
       h("header", {}, h("h3", { id }, c.name), this.chip, this.menu.element),
-      this.sentence, this.advice,
+      this.progress, this.sentence, this.advice,
       this.timeline.element,
       h("div", { class: "measure" }, h("span", { class: "name" }, "P99"), this.latency.element, this.latencyText),
       this.parked,
@@ -78,7 +79,11 @@ export class Card {
 
   /** tick redraws what time alone changes. */
   tick(): void {
-    const words = describe(this.consumer, serverNow());
+    const now = serverNow();
+    const words = describe(this.consumer, now);
+    const part = progress(this.consumer, now);
+    show(this.progress, part !== null);
+    this.progress.style.setProperty("--part", String(part ?? 0));
     this.element.dataset.tone = words.tone;
     setText(this.chip, words.label);
     setText(this.sentence, words.sentence);

@@ -57,6 +57,7 @@ export class ConsumerList {
     if (this.summary.dataset.key === key) return;
     this.summary.dataset.key = key;
     this.summary.dataset.tone = sick.length === 0 ? "ok" : sick.some((c) => c.state === "open" || c.disabled) ? "bad" : "testing";
+    document.title = sick.length === 0 ? "Tripline" : `(${sick.length}) ${sick[0]!.name} ${sick[0]!.state === "half_open" ? "recovering" : "open"} – Tripline`;
     if (sick.length === 0) {
       setText(this.summary, list.length === 0 ? "" : list.length === 1 ? "The consumer is healthy" : `All ${plural(list.length, "consumer")} healthy`);
       return;

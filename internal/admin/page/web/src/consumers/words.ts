@@ -45,7 +45,7 @@ function byState(c: Consumer, now: number): Words {
     case "half_open":
       return { tone: "testing", label: "Half-open", sentence: testing(c), advice: slowAdvice(c) };
     default:
-      return { tone: "ok", label: "Closed", sentence: closed(c), advice: "" };
+      return { tone: "ok", label: "Closed", sentence: closed(c, now), advice: "" };
   }
 }
 
@@ -58,7 +58,9 @@ function countdown(c: Consumer, now: number): string {
   const until = parseTime(c.open_until);
   if (until === null) return "";
   const left = (until - now) / 1000;
-  return left >= 0.5 ? `First probe in ${duration(left)}.` : "The first probe is due.";
+  if (left < 0.5) return "The first probe is due.";
+  const rung = c.rung > 0 ? ` (open window ${c.rung + 1} of its ladder)` : "";
+  return `First probe in ${duration(left)}${rung}.`;
 }
 
 function testing(c: Consumer): string {
@@ -69,11 +71,18 @@ function testing(c: Consumer): string {
   return `Recovering and being tested: ${proof}. Its triggers wait in the fallback queue meanwhile.`;
 }
 
-function closed(c: Consumer): string {
+/** A recovery is worth telling for so long. */
+const recent = 10 * 60_000;
+
+function closed(c: Consumer, now: number): string {
   if (c.ramp_window > 0) {
     return `Recovered and catching up: at most ${c.ramp_window} of ${plural(c.concurrency, "call")} at once.`;
   }
   if (c.backlog.items > 0) return "Delivering; the backlog is being replayed in order.";
+  const since = parseTime(c.since);
+  if (c.reason && since !== null && now - since < recent) {
+    return `Recovered ${duration((now - since) / 1000)} ago: ${c.reason}.`;
+  }
   if (c.samples === 0) return "Ready; nothing was delivered in the last seconds.";
   return "Delivering normally.";
 }
@@ -96,6 +105,16 @@ export function backlogWords(c: Consumer): string {
   else if (c.state !== "closed") parts.push("replay starts once it has recovered");
   else parts.push("replay starting");
   return parts.join(" · ");
+}
+
+/** progress of what the state is waiting for, 0 to 1: the open window runs out, the proof grows. null: it waits for nothing. */
+export function progress(c: Consumer, now: number): number | null {
+  if (c.disabled) return null;
+  if (c.state === "half_open") return c.successes / Math.max(1, c.successes_needed);
+  const since = parseTime(c.since);
+  const until = parseTime(c.open_until);
+  if (c.state !== "open" || since === null || until === null || until <= since) return null;
+  return Math.max(0, Math.min(1, (until - now) / (until - since)));
 }
 
 /** changeWords is what a screen reader hears of a breaker change. */

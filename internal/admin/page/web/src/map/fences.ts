@@ -4,7 +4,7 @@ import Feature from "ol/Feature.js";
 import LineString from "ol/geom/LineString.js";
 import VectorLayer from "ol/layer/Vector.js";
 import VectorSource from "ol/source/Vector.js";
-import { Fill, Stroke, Style } from "ol/style.js";
+import { Fill, Stroke, Style, Text } from "ol/style.js";
 import { colours } from "../theme.ts";
 import { fenceGeometry, rings, type FenceFeature } from "./geometry.ts";
 
@@ -13,6 +13,8 @@ interface Entry {
   feature: Feature;
   /** Extent area, to pick the smallest of several under the pointer. */
   size: number;
+  /** Of the extent, in Mercator metres. */
+  width: number;
   rings: number[][][];
 }
 
@@ -21,6 +23,7 @@ export class FenceLayer {
   readonly layer = new VectorLayer({
     source: this.source,
     zIndex: 5,
+    declutter: true,
     updateWhileAnimating: true,
     updateWhileInteracting: true,
     style: (f, resolution) => this.style(f as Feature, resolution),
@@ -64,6 +67,7 @@ export class FenceLayer {
       this.entries.set(id, {
         fence, feature,
         size: (east - west) * (north - south),
+        width: east - west,
         rings: corners <= 1000 ? outline : [],
       });
     }
@@ -85,6 +89,18 @@ export class FenceLayer {
     return ids[0] ?? "";
   }
 
+  /** label is the fence's name, where it is drawn wide enough to hold it. */
+  private label(id: string, resolution: number): Text | undefined {
+    const entry = this.entries.get(id);
+    const name = entry?.fence.properties.name || id;
+    if (!entry || entry.width / resolution < name.length * 7 + 10) return undefined;
+    const c = colours();
+    return new Text({
+      text: name, font: "600 12px system-ui, sans-serif", overflow: true,
+      fill: new Fill({ color: c["fence-label"] }), stroke: new Stroke({ color: c.halo, width: 3 }),
+    });
+  }
+
   private style(f: Feature, resolution: number): Style | Style[] {
     const c = colours();
     const chosen = f.getId() === this.chosen;
@@ -103,6 +119,7 @@ export class FenceLayer {
     return new Style({
       fill: new Fill({ color: c["fence-fill"] }),
       stroke: new Stroke({ color: colour, width: chosen ? 3 : 1.5 }),
+      text: this.label(String(f.getId()), resolution),
       zIndex: chosen ? 1 : 0,
     });
   }

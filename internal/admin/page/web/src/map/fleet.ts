@@ -35,15 +35,22 @@ export class Fleet {
     return this.ids.length;
   }
 
+  /** clear forgets all devices. */
+  clear(): void {
+    this.ids.length = this.lat.length = this.lon.length = 0;
+    this.index.clear();
+  }
+
   find(id: string): number {
     return this.index.get(id) ?? -1;
   }
 
-  update(rows: DeviceRow[], now: number, glide: boolean): void {
-    for (const row of rows) this.place(row, now, glide);
+  /** update takes new fixes; now is on the clock of performance.now(), wall on the server's. */
+  update(rows: DeviceRow[], now: number, wall: number, glide: boolean): void {
+    for (const row of rows) this.place(row, now, wall, glide);
   }
 
-  private place([id, lat, lon, ts, heading]: DeviceRow, now: number, glide: boolean): void {
+  private place([id, lat, lon, ts, heading]: DeviceRow, now: number, wall: number, glide: boolean): void {
     let i = this.find(id);
     const x = mercatorX(lon);
     const y = mercatorY(lat);
@@ -63,7 +70,9 @@ export class Fleet {
     d[o + FROM_Y] = moves ? fromY : y;
     d[o + TO_X] = x;
     d[o + TO_Y] = y;
-    d[o + START] = now;
+    // What is told of a device at first may be old. Later what comes is new,
+    // whatever its own clock says.
+    d[o + START] = fresh ? now - Math.max(0, wall - ts) : now;
     d[o + GLIDE] = moves ? time : 0;
     d[o + TS] = ts;
     this.lat[i] = lat;

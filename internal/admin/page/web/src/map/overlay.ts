@@ -44,6 +44,8 @@ export class Overlay {
       this.sprites.forget();
       this.redraw();
     });
+    // A device that goes still doesn't move: it has to be looked at.
+    setInterval(() => this.redraw(), 10_000);
   }
 
   redraw(): void {

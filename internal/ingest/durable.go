@@ -76,12 +76,12 @@ func (d *Durable) Tick(ctx context.Context, partition int, nonce string) error {
 // out positions again that have been read.
 func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
 	r := newReader(d, partition, from, out)
-	connected := d.nc.StatusChanged(nats.CONNECTED)
-	defer d.nc.RemoveStatusListener(connected)
+	changed := d.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer d.nc.RemoveStatusListener(changed)
 	wait := firstRetry
 	for {
 		before := r.next
-		err := r.session(ctx, connected)
+		err := r.session(ctx, changed)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -101,7 +101,7 @@ func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-connected:
+		case <-changed:
 		case <-time.After(wait + rand.N(wait/4)):
 		}
 		wait = min(2*wait, lastRetry)

@@ -83,9 +83,9 @@ func newReader(d *Durable, partition int, from uint64, out chan<- *router.Batch)
 }
 
 // session makes a consumer at the next sequence and reads until it breaks.
-func (r *reader) session(ctx context.Context, connected <-chan nats.Status) error {
-	for len(connected) > 0 { // what this session makes is of the newest connection
-		<-connected
+func (r *reader) session(ctx context.Context, changed <-chan nats.Status) error {
+	for len(changed) > 0 { // what this session makes is of the newest connection
+		<-changed
 	}
 	if err := r.begin(ctx); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *reader) session(ctx context.Context, connected <-chan nats.Status) erro
 	defer func() { _ = r.d.nc.Publish(jetstream.DefaultAPIPrefix+"CONSUMER.DELETE."+r.d.stream+"."+name, nil) }()
 	r.pull = &nats.Msg{Subject: jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + r.d.stream + "." + name, Reply: inbox}
 	r.asked, r.delivered = 0, 0
-	return r.loop(ctx, connected)
+	return r.loop(ctx, changed)
 }
 
 // begin holds the next sequence against what the stream still has.
@@ -156,7 +156,7 @@ func (r *reader) consumer(ctx context.Context) (name string, err error) {
 
 // loop takes messages into the batch that is being filled, and hands it over
 // as soon as somebody takes it. While a full batch waits, nothing more is taken.
-func (r *reader) loop(ctx context.Context, connected <-chan nats.Status) error {
+func (r *reader) loop(ctx context.Context, changed <-chan nats.Status) error {
 	watch := time.NewTicker(r.d.pull.silence / 2)
 	defer watch.Stop()
 	quiet := 0 // ticks of watch since the last sign of life
@@ -174,7 +174,7 @@ func (r *reader) loop(ctx context.Context, connected <-chan nats.Status) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-connected:
+		case <-changed:
 			return errReconnected
 		case out <- r.filling:
 			r.filling = r.batches.get()

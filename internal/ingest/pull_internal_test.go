@@ -1,10 +1,14 @@
 package ingest
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/tripline/tripline/internal/natstest"
 	"github.com/tripline/tripline/router"
 )
 
@@ -77,5 +81,29 @@ func TestStatusMessages(t *testing.T) {
 		if err := r.status(tc.status, tc.header); (err == nil) != tc.session || r.asked != tc.asked {
 			t.Errorf("%s %v: got %v, %d asked", tc.status, tc.header, err, r.asked)
 		}
+	}
+}
+
+func TestR15_AReaderThatHearsNothingIsDead(t *testing.T) {
+	server := natstest.Start(t)
+	d := &Durable{intake: intake{nc: server.Conn(t)}, pull: defaultPull(1 << 20)}
+	d.pull.silence = 50 * time.Millisecond
+	r := newReader(d, 0, 0, make(chan *router.Batch))
+	r.msgs = make(chan *nats.Msg)
+	r.pull = &nats.Msg{Subject: "nobody.listens"}
+	began := time.Now()
+	if err := r.loop(t.Context(), nil); !errors.Is(err, errSilent) {
+		t.Fatalf("got %v", err)
+	}
+	if after := time.Since(began); after < d.pull.silence {
+		t.Fatalf("given up after %v", after)
+	}
+
+	// It is not the consumer that is silent while nobody takes what was read.
+	r.filling.Messages = r.filling.Messages[:cap(r.filling.Messages)]
+	ctx, cancel := context.WithTimeout(t.Context(), 5*d.pull.silence)
+	defer cancel()
+	if err := r.loop(ctx, nil); err != nil {
+		t.Fatalf("got %v", err)
 	}
 }

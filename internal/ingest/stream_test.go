@@ -188,31 +188,32 @@ func TestTrimRunsUntilItIsStopped(t *testing.T) {
 		d.store(t, "location.a", location(i))
 	}
 	failed := make(chan error, 8)
-	calls := 0
-	trim := ingest.Trim{
-		Source: d.source, Retention: time.Nanosecond, Span: time.Hour,
-		ReplayFrom: func(context.Context) (uint64, error) {
-			if calls++; calls == 1 {
-				return 0, context.DeadlineExceeded
+	run := func(replayFrom func(context.Context) (uint64, error)) (stop func()) {
+		trim := ingest.Trim{
+			Source: d.source, Retention: time.Nanosecond, Span: time.Hour,
+			ReplayFrom: replayFrom, Failed: func(err error) { failed <- err },
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- trim.Run(ctx) }()
+		return func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
 			}
-			return 11, nil
-		},
-		Failed: func(err error) { failed <- err },
+		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- trim.Run(ctx) }()
+	stop := run(func(context.Context) (uint64, error) { return 0, context.DeadlineExceeded })
 	if err := <-failed; !strings.Contains(err.Error(), "trimming TRIPLINE_LOCATIONS") {
 		t.Errorf("got %v", err)
 	}
+	stop()
+	stop = run(func(context.Context) (uint64, error) { return 11, nil })
 	eventually(t, "the stream is empty", func() bool {
 		stream, err := d.js.Stream(t.Context(), ingest.StreamName(namespace))
 		return err == nil && stream.CachedInfo().State.Msgs == 0
 	})
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	stop()
 }
 
 func TestSetUpStreamNeverGivesOutAPositionAgain(t *testing.T) {

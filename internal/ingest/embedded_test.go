@@ -13,9 +13,10 @@ import (
 	"github.com/tripline/tripline/router"
 )
 
-// A phone with OwnTracks publishes to the MQTT listener of the embedded
-// server, and becomes a device.
-func TestOwnTracksPhoneOverMQTT(t *testing.T) {
+// openEmbedded is a source on a server in this process, as `run` has it when no
+// server is configured.
+func openEmbedded(t *testing.T) (*natsconn.Embedded, jetstream.JetStream, *ingest.Durable) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	e, err := natsconn.StartEmbedded(t.Context(), natsconn.EmbeddedConfig{Dir: t.TempDir(), MQTT: "127.0.0.1:0", Instance: "t"}, log)
 	if err != nil {
@@ -36,6 +37,13 @@ func TestOwnTracksPhoneOverMQTT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e, js, source
+}
+
+// A phone with OwnTracks publishes to the MQTT listener of the embedded
+// server, and becomes a device.
+func TestOwnTracksPhoneOverMQTT(t *testing.T) {
+	e, _, source := openEmbedded(t)
 	r := read(t, source, 0, 0)
 
 	phone := mqtt.NewClient(mqtt.NewClientOptions().AddBroker("tcp://" + e.MQTTAddr()).SetClientID("phone"))
@@ -64,5 +72,23 @@ func TestOwnTracksPhoneOverMQTT(t *testing.T) {
 	}
 	if m := r.next(t); m.Kind != router.FixMessage || m.Fix.Device != "car//7" {
 		t.Fatalf("the JSON over MQTT: got %+v", m)
+	}
+}
+
+func TestR15_ReadGoesOnAfterARestartOfTheEmbeddedServer(t *testing.T) {
+	e, js, source := openEmbedded(t)
+	r := read(t, source, 0, 0)
+	store := func() (err error) {
+		_, err = js.Publish(t.Context(), "location.a", []byte(location(1)))
+		return err
+	}
+	for i := range 3 {
+		eventually(t, "a location is stored", func() bool { return store() == nil })
+		if m := r.next(t); m.Seq != uint64(i+1) {
+			t.Fatalf("got sequence %d, want %d", m.Seq, i+1)
+		}
+		if err := e.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -80,7 +80,15 @@ func (w *window) endOn(t time.Time, next bool) int64 {
 	if next {
 		d++
 	}
-	return time.Date(y, m, d, 0, w.to, 0, 0, w.zone).UnixMilli()
+	end := time.Date(y, m, d, 0, w.to, 0, 0, w.zone)
+	if end.Hour()*60+end.Minute() != w.to%dayMinutes {
+		// The clock is put forward over the end, so it ends there.
+		before, after := end.ZoneBounds()
+		if end = before; !before.After(t) {
+			end = after
+		}
+	}
+	return end.UnixMilli()
 }
 
 var dayNames = [...]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}

@@ -57,6 +57,9 @@ func checkJetStream(ctx context.Context, nc *nats.Conn) error {
 	case err != nil:
 		return fmt.Errorf("asking JetStream for its limits: %w", err)
 	}
+	if info.API.Level < minAPILevel { // the leader of a cluster may be older than the server we talk to
+		return fmt.Errorf("JetStream's API has level %d and needs %d: upgrade every nats-server of the cluster to %s or later", info.API.Level, minAPILevel, MinVersion)
+	}
 	if info.Limits.MaxStore == 0 {
 		return errors.New("this account may store nothing in files: raise its JetStream storage limit")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/router"
 )
@@ -38,7 +39,7 @@ func (c *checkCmd) Run(s streams) error {
 			files = append(files, f.File)
 		}
 	}
-	fences, fenceErr := loadFences(files)
+	fences, fenceErr := app.LoadFences(files)
 	problems := checkMatches(cfg)
 	if fenceErr != nil || len(problems) > 0 {
 		var errs []error
@@ -55,30 +56,20 @@ func (c *checkCmd) Run(s streams) error {
 	return nil
 }
 
-// matchConfig is a match as the router takes it.
-func matchConfig(m config.Match) router.MatchConfig {
-	return router.MatchConfig{
-		Fences: m.Fences, Tags: m.Tags, Devices: m.Devices, Transitions: m.Transitions, Where: m.Where,
-		Priority: map[string]router.Priority{"high": router.High, "low": router.Low}[m.Priority],
-	}
-}
-
 // checkMatches compiles each match, for what only the router knows.
 func checkMatches(cfg *config.Config) config.Problems {
 	var problems config.Problems
 	for _, k := range cfg.Consumers {
-		for _, m := range k.Match {
-			_, err := router.CompileMatch(matchConfig(m))
-			for _, err := range flatten(err) {
-				path, msg := m.Path, err.Error()
-				if bad, ok := errors.AsType[*router.MatchError](err); ok {
-					path, msg = m.Path+"."+config.Path(bad.Key), bad.Msg
-					if bad.Line > 0 {
-						msg = fmt.Sprintf("line %d, character %d: %s", bad.Line, bad.Col, bad.Msg)
-					}
+		_, err := app.CompileMatch(k)
+		for _, err := range flatten(err) {
+			path, msg := k.Path+".match", err.Error()
+			if bad, ok := errors.AsType[*router.MatchError](err); ok {
+				path, msg = k.Match[bad.Entry].Path+"."+config.Path(bad.Key), bad.Msg
+				if bad.Line > 0 {
+					msg = fmt.Sprintf("line %d, character %d: %s", bad.Line, bad.Col, bad.Msg)
 				}
-				problems = append(problems, cfg.Problem(path, "%s: %s", path, msg))
 			}
+			problems = append(problems, cfg.Problem(path, "%s: %s", path, msg))
 		}
 	}
 	return problems

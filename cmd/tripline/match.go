@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/tracks"
 )
@@ -58,9 +59,9 @@ func (c *matchCmd) Run(s streams) error {
 	if err != nil {
 		return err
 	}
-	fences, err := loadFences(append(c.Fences, c.More...))
+	fences, err := app.LoadFences(append(c.Fences, c.More...))
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	index, err := geofence.NewIndex(fences...)
 	if err != nil {
@@ -81,34 +82,27 @@ func (c *matchCmd) Run(s streams) error {
 
 // rules are those of the configuration, if there is one.
 func (c *matchCmd) rules(m *matcher) (geofence.Config, error) {
-	var t config.Tracking
+	var tracking config.Tracking
 	if c.Config != "" {
 		cfg, err := config.Load(c.Config)
 		if err != nil {
 			return geofence.Config{}, usageError{err}
 		}
-		t = cfg.Tracking
+		tracking = cfg.Tracking
 	}
-	m.maxFuture = t.MaxFuture
-	return geofence.Config{
-		MaxFuture: t.MaxFuture, CrossMaxGap: t.CrossMaxGap,
-		SilentInitial: t.Initial == config.InitialSilent,
-		ExitBufferM:   t.ExitBufferM, Confirm: t.Confirm, Dwell: t.Dwell, MaxAccuracyM: t.MaxAccuracyM,
-		Reorder: t.Reorder, MaxSpeed: t.MaxSpeed,
-		Cross: m.on[geofence.Cross], Inside: m.on[geofence.Inside], InsideEvery: t.InsideEvery,
-		SilentAfter: t.SilentAfter, ForgetAfter: t.ForgetAfter,
-	}, nil
+	rules := app.TrackerConfig(tracking)
+	rules.Cross, rules.Inside = m.on[geofence.Cross], m.on[geofence.Inside]
+	return rules, nil
 }
 
 // matcher replays fixes and prints what they trigger.
 type matcher struct {
-	tracker   *geofence.Tracker
-	on        [geofence.Silent + 1]bool
-	kinds     [geofence.Silent + 1]string
-	out       *bufio.Writer
-	warn      io.Writer
-	skipBad   bool
-	maxFuture time.Duration
+	tracker *geofence.Tracker
+	on      [geofence.Silent + 1]bool
+	kinds   [geofence.Silent + 1]string
+	out     *bufio.Writer
+	warn    io.Writer
+	skipBad bool
 
 	clock   int64 // stream time of the replay: the newest ts so far, never ahead of today
 	fixes   int

@@ -88,14 +88,18 @@ func readAck(msg *nats.Msg) (acknowledgement, error) {
 	if err := json.Unmarshal(msg.Data, &ack); err != nil {
 		return ack, fmt.Errorf("an answer that is no acknowledgement: %.100q", msg.Data)
 	}
-	if ack.OK == nil && ack.Stream == "" {
-		var refused struct {
-			Description string `json:"description"`
-		}
-		if err := json.Unmarshal(ack.Error, &refused); err != nil || refused.Description == "" {
-			return ack, fmt.Errorf("an answer that is no acknowledgement: %.100q", msg.Data)
-		}
+	if ack.OK != nil {
+		return ack, nil
+	}
+	// An error comes with the stream's name as well.
+	var refused struct {
+		Description string `json:"description"`
+	}
+	switch {
+	case len(ack.Error) > 0 && json.Unmarshal(ack.Error, &refused) == nil && refused.Description != "":
 		return ack, errors.New(refused.Description)
+	case len(ack.Error) > 0 || ack.Stream == "":
+		return ack, fmt.Errorf("an answer that is no acknowledgement: %.100q", msg.Data)
 	}
 	return ack, nil
 }

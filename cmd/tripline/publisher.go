@@ -82,6 +82,8 @@ func newPublisher(nc *nats.Conn, retryFor time.Duration) (*publisher, error) {
 		counts: publishCounts{refused: map[string]int{}},
 	}
 	var err error
+	// What was on its way when the connection broke won't be acknowledged.
+	nc.SetReconnectHandler(func(*nats.Conn) { p.expire(time.Now().Add(ackWithin)) })
 	if p.sub, err = nc.Subscribe(p.inbox+"*", p.answered); err != nil {
 		return nil, fmt.Errorf("listening for acknowledgements: %w", err)
 	}
@@ -110,35 +112,35 @@ func (p *publisher) publish(ctx context.Context, subject, id string, payload []b
 func (p *publisher) flush(ctx context.Context) error { return p.settle(ctx, 0) }
 
 // settle waits until at most room messages are on their way and none has
-// failed, sending again what has.
+// failed, sending again what has: one, after a pause; and when that is stored,
+// the others at once.
 func (p *publisher) settle(ctx context.Context, room int) error {
 	since, before := time.Time{}, -1 // of the first failure without progress
 	pause := pauseFirst
 	for {
 		busy, failed, acked := p.state()
-		if acked != before {
-			since, before, pause = time.Time{}, acked, pauseFirst
-		}
 		switch {
 		case failed == 0 && busy <= room:
 			return nil
-		case failed > 0 && busy == 0:
-			if since.IsZero() {
-				since = time.Now()
-			}
-			if time.Since(since) > p.retryFor {
-				return fmt.Errorf("not acknowledged for %v: %w", p.retryFor, p.lastError())
-			}
-			if err := sleep(ctx, pause); err != nil {
+		case failed == 0 || busy > 0:
+			if err := p.await(ctx); err != nil {
 				return err
 			}
-			pause = min(2*pause, pauseMax)
-			p.sendAgain()
 			continue
+		case before >= 0 && acked > before:
+			since, before, pause = time.Time{}, -1, pauseFirst
+			p.sendAgain(failed)
+			continue
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) > p.retryFor:
+			return fmt.Errorf("not acknowledged for %v: %w", p.retryFor, p.lastError())
 		}
-		if err := p.await(ctx); err != nil {
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
+		before, pause = acked, min(2*pause, pauseMax)
+		p.sendAgain(1)
 	}
 }
 
@@ -202,16 +204,17 @@ func (p *publisher) send(f *flying) {
 	}
 }
 
-// sendAgain sends the oldest of the failed ones. When that is stored, the
-// others follow, all in order.
-func (p *publisher) sendAgain() {
+// sendAgain sends the n oldest of the failed ones, in order.
+func (p *publisher) sendAgain(n int) {
 	p.mu.Lock()
 	slices.SortFunc(p.failed, func(a, b *flying) int { return cmp.Compare(a.number, b.number) })
-	f := p.failed[0]
-	p.failed = p.failed[1:]
-	p.counts.again++
+	again := slices.Clone(p.failed[:min(n, len(p.failed))])
+	p.failed = p.failed[len(again):]
+	p.counts.again += len(again)
 	p.mu.Unlock()
-	p.send(f)
+	for _, f := range again {
+		p.send(f)
+	}
 }
 
 // fail takes a message off its way, to be sent again.

@@ -112,9 +112,9 @@ type Tracking struct {
 	// MaxAccuracyM: a less accurate fix changes nothing; 0: all count.
 	MaxAccuracyM float64 `yaml:"max_accuracy_m" default:"0" min:"0" max:"1000000"`
 	// MaxFuture: a fix further ahead of the clock is refused.
-	MaxFuture time.Duration `yaml:"max_future" default:"5m" min:"0s" max:"8760h"`
+	MaxFuture time.Duration `yaml:"max_future" default:"5m" min:"1s" max:"8760h"`
 	// CrossMaxGap: fixes further apart in time make no cross.
-	CrossMaxGap time.Duration `yaml:"cross_max_gap" default:"2m" min:"0s" max:"24h"`
+	CrossMaxGap time.Duration `yaml:"cross_max_gap" default:"2m" min:"1s" max:"24h"`
 	// Reorder is how long a fix waits for an older one; 0: not at all.
 	Reorder time.Duration `yaml:"reorder" default:"0s" min:"0s" max:"10m"`
 	// MaxSpeed is metres per second above which a fix is a teleport; 0: off.

@@ -142,15 +142,31 @@ func TestATileURLOpensThePolicyForItsHostAlone(t *testing.T) {
 	}
 }
 
+// node finds what the source is built with, or skips the test.
+func node(t *testing.T) string {
+	t.Helper()
+	if _, err := os.Stat("web/node_modules"); err != nil {
+		t.Skip("no web/node_modules: run `npm ci` in web/ to test the page's source")
+	}
+	path, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node to test the page's source with")
+	}
+	return path
+}
+
+func TestTheSourcesTypesAndTests(t *testing.T) {
+	node := node(t)
+	for _, args := range [][]string{{"web/node_modules/typescript/bin/tsc", "--project", "web", "--noEmit"}, {"web/test.mjs"}} {
+		if out, err := exec.Command(node, args...).CombinedOutput(); err != nil {
+			t.Errorf("node %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // The committed result is what the source builds.
 func TestDistIsWhatTheSourceBuilds(t *testing.T) {
-	if _, err := os.Stat("web/node_modules"); err != nil {
-		t.Skip("no web/node_modules: run `npm ci` in web/ to hold dist against a fresh build")
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("no node to build with")
-	}
+	node := node(t)
 	fresh := filepath.Join(t.TempDir(), "dist")
 	if out, err := exec.Command(node, "web/build.mjs", fresh).CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, out)

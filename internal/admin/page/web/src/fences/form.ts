@@ -39,7 +39,7 @@ export function fenceForm(drawn: Drawn, options: FormOptions): void {
     return { type: "Feature", id: id.input.value.trim(), properties, geometry };
   };
 
-  const note = h("p", { class: "notice", hidden: true });
+  const note = h("p", { class: "notice warn", hidden: true });
   const submit = h("button", { class: "primary" }, "Put fence");
   const { form, fail, dialog } = dialogForm(
     "New fence",
@@ -89,6 +89,7 @@ export function pasteForm(options: FormOptions): void {
     try {
       const list = readFeatures(text.value);
       const replaced = list.filter((f) => options.existing(String(f.id))).length;
+      note.classList.toggle("warn", replaced > 0);
       setText(note, `${plural(list.length, "fence")}${replaced > 0 ? `, of which ${replaced} will replace an existing one` : ""}.`);
       setText(submit, list.length === 1 ? "Put fence" : `Put ${plural(list.length, "fence")}`);
     } catch (error) {

@@ -24,6 +24,7 @@ export interface Drawn {
 export class DrawTool {
   private readonly source = new VectorSource();
   private interaction: Draw | null = null;
+  private stopped = -Infinity;
   private readonly bar = byId("draw-bar");
   private readonly hint = byId("draw-hint");
 
@@ -31,12 +32,13 @@ export class DrawTool {
     map.addLayer(new VectorLayer({ source: this.source, zIndex: 20, style: () => this.style() }));
     byId("draw-cancel").addEventListener("click", () => this.stop());
     document.addEventListener("keydown", (e) => {
-      if (e.key === "Escape" && this.active) this.stop();
+      if (e.key === "Escape" && this.interaction) this.stop();
     });
   }
 
+  /** active: a click belongs to the drawing. The map tells of a click only when it can't become a double click, so the last one comes late. */
   get active(): boolean {
-    return this.interaction !== null;
+    return this.interaction !== null || performance.now() - this.stopped < 600;
   }
 
   start(shape: "circle" | "polygon"): void {
@@ -62,7 +64,10 @@ export class DrawTool {
   }
 
   stop(): void {
-    if (this.interaction) this.map.removeInteraction(this.interaction);
+    if (this.interaction) {
+      this.map.removeInteraction(this.interaction);
+      this.stopped = performance.now();
+    }
     this.interaction = null;
     this.source.clear();
     show(this.bar, false);

@@ -135,7 +135,9 @@ func (ds *devices) get(name string) *device {
 }
 
 // changed notes a change at pos that no saved presence contains. A restart
-// must read from position from on to see it again.
+// must read from position from on to see it again. A transition needs no such
+// note: its claim holds the offset, and with it the replay, until a presence
+// that contains it is saved.
 func (ds *devices) changed(d *device, pos, from uint64, now time.Time) {
 	d.last = max(d.last, pos)
 	if d.first == 0 {

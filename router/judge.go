@@ -99,10 +99,12 @@ func (p *Partition) advanceCore(ctx context.Context, now time.Time) {
 
 // refence judges devices inside changed fences again. No message caused it,
 // so it happens between the last position and the next: its triggers hold the
-// offset at the next one, and their sequences follow those of the last.
+// offset at the next one. Their sequences follow what each device has had so
+// far, wherever the partition is: a crash that has the devices judged again
+// then gives the same ones.
 func (p *Partition) refence(ctx context.Context) {
 	now := time.Now()
-	p.turn.begin(p.pos, p.pos+1, "", now)
+	p.turn.begin(0, p.pos+1, "", now)
 	p.scratch = p.tracker.Refence(p.clock, p.scratch[:0])
 	p.turn.take(p.scratch, now)
 	p.turn.end(ctx)

@@ -14,7 +14,7 @@ import (
 // It belongs to the loop. Its slices are used again from turn to turn.
 type turn struct {
 	p           *Partition
-	pos         uint64
+	pos         uint64 // that of the sequences, or 0 for right behind the device's last
 	hold        uint64 // where its triggers hold the offset
 	traceparent string
 	read        time.Time
@@ -45,7 +45,6 @@ func (t *turn) take(transitions []geofence.Transition, now time.Time) {
 func (t *turn) takeOne(tr *geofence.Transition, now time.Time) {
 	d := t.p.devices.get(tr.Device)
 	pos, ord := d.place(t.pos)
-	t.p.devices.changed(d, t.pos, t.hold, now)
 	c := t.claim(d, now)
 
 	var trigger Trigger

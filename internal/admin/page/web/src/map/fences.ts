@@ -5,7 +5,9 @@ import LineString from "ol/geom/LineString.js";
 import VectorLayer from "ol/layer/Vector.js";
 import VectorSource from "ol/source/Vector.js";
 import { Fill, Stroke, Style, Text } from "ol/style.js";
+import { buffer } from "ol/extent.js";
 import { colours } from "../theme.ts";
+import { worldWidth } from "./fleet.ts";
 import { fenceGeometry, rings, type FenceFeature } from "./geometry.ts";
 
 interface Entry {
@@ -15,6 +17,8 @@ interface Entry {
   size: number;
   /** Of the extent, in Mercator metres. */
   width: number;
+  /** Half the width of a corridor, in Mercator metres; 0 for others. */
+  band: number;
   rings: number[][][];
 }
 
@@ -29,6 +33,8 @@ export class FenceLayer {
     style: (f, resolution) => this.style(f as Feature, resolution),
   });
   private readonly entries = new Map<string, Entry>();
+  /** The largest band. */
+  private widest = 0;
   chosen = "";
 
   get size(): number {
@@ -68,9 +74,11 @@ export class FenceLayer {
         fence, feature,
         size: (east - west) * (north - south),
         width: east - west,
+        band: bandOf(fence),
         rings: corners <= 1000 ? outline : [],
       });
     }
+    this.widest = Math.max(0, ...[...this.entries.values()].map((e) => e.band));
     this.source.clear(true);
     // The largest first, so that a small fence within a large one lies on top.
     const byArea = [...this.entries.values()].sort((a, b) => b.size - a.size);
@@ -82,11 +90,22 @@ export class FenceLayer {
     this.layer.changed();
   }
 
-  /** smallest of the features that lie under a point. */
-  smallest(features: Feature[]): string {
-    const ids = features.map((f) => String(f.getId())).filter((id) => this.entries.has(id));
-    ids.sort((a, b) => this.entries.get(a)!.size - this.entries.get(b)!.size);
-    return ids[0] ?? "";
+  /** at finds the smallest fence under a point, or within some Mercator metres of one; "" for none. */
+  at([x, y]: [number, number], reach: number): string {
+    let best: Entry | null = null;
+    for (const world of [0, worldWidth, -worldWidth]) {
+      const point = [x + world, y];
+      const around = buffer([point[0]!, y, point[0]!, y], reach + this.widest);
+      this.source.forEachFeatureInExtent(around, (feature) => {
+        const entry = this.entries.get(String(feature.getId()));
+        if (!entry || (best && entry.size >= best.size)) return;
+        const g = feature.getGeometry()!;
+        const near = g.getClosestPoint(point);
+        const far = Math.hypot(near[0]! - point[0]!, near[1]! - y);
+        if (far <= reach + entry.band || g.intersectsCoordinate(point)) best = entry;
+      });
+    }
+    return best === null ? "" : String((best as Entry).fence.id);
   }
 
   /** label is the fence's name, where it is drawn wide enough to hold it. */
@@ -106,10 +125,7 @@ export class FenceLayer {
     const chosen = f.getId() === this.chosen;
     const colour = chosen ? c["fence-chosen"] : c.fence;
     if (f.getGeometry() instanceof LineString) {
-      const fence = this.get(String(f.getId()));
-      const line = fence?.geometry.type === "LineString" ? fence.geometry.coordinates : [];
-      const lat = line[0]?.[1] ?? 0;
-      const width = (2 * (fence?.properties.radius_m ?? 0)) / (resolution * Math.cos((lat * Math.PI) / 180));
+      const width = (2 * (this.entries.get(String(f.getId()))?.band ?? 0)) / resolution;
       const round = { lineCap: "round", lineJoin: "round" } as const;
       return [
         new Style({ stroke: new Stroke({ color: c["fence-band"], width: Math.max(6, width), ...round }) }),
@@ -123,4 +139,11 @@ export class FenceLayer {
       zIndex: chosen ? 1 : 0,
     });
   }
+}
+
+/** bandOf is a corridor's radius in Mercator metres, which are longer the farther from the equator. */
+function bandOf(fence: FenceFeature): number {
+  if (fence.geometry.type !== "LineString") return 0;
+  const lat = fence.geometry.coordinates[0]?.[1] ?? 0;
+  return (fence.properties.radius_m ?? 0) / Math.cos((lat * Math.PI) / 180);
 }

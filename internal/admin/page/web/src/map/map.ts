@@ -2,7 +2,6 @@
 
 import OLMap from "ol/Map.js";
 import View from "ol/View.js";
-import type Feature from "ol/Feature.js";
 import ScaleLine from "ol/control/ScaleLine.js";
 import { createEmpty, extend, isEmpty, type Extent } from "ol/extent.js";
 import type MapBrowserEvent from "ol/MapBrowserEvent.js";
@@ -107,12 +106,10 @@ export class LiveMap {
     return extent;
   }
 
-  private fenceAt(pixel: number[], tolerance: number): string {
-    const found: Feature[] = [];
-    this.ol.forEachFeatureAtPixel(pixel, (f) => void found.push(f as Feature), {
-      layerFilter: (layer) => layer === this.fences.layer, hitTolerance: tolerance,
-    });
-    return this.fences.smallest(found);
+  /** fenceAt is the fence at a place on the map. Reading the drawn pixels back would tell as well, but slowly. */
+  private fenceAt(e: MapBrowserEvent, reach: number): string {
+    const resolution = this.ol.getView().getResolution() ?? 1;
+    return this.fences.at(e.coordinate as [number, number], reach * resolution);
   }
 
   private click(e: MapBrowserEvent): void {
@@ -121,7 +118,7 @@ export class LiveMap {
     const touch = (e.originalEvent as PointerEvent).pointerType === "touch";
     const device = this.overlay.hit(x, y, touch ? 18 : 11);
     if (device >= 0) return this.picked.device(device);
-    const fence = this.fenceAt(e.pixel, touch ? 8 : 2);
+    const fence = this.fenceAt(e, touch ? 12 : 5);
     if (fence) this.picked.fence(fence);
     else this.picked.nothing();
   }
@@ -134,7 +131,7 @@ export class LiveMap {
       this.overlay.hovered = device;
       this.overlay.redraw();
     }
-    const on = device >= 0 || this.fenceAt(e.pixel, 0) !== "";
+    const on = device >= 0 || this.fenceAt(e, 2) !== "";
     this.target.classList.toggle("on-something", on);
   }
 }

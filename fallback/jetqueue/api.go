@@ -184,6 +184,9 @@ func (q *Queue) explain(stream, doing string, err error) error {
 		advice = ": look at the NATS server's log and disk; it may need a restart"
 	case isAPI && e.ErrCode == codeStreamNotFound, errors.Is(err, nats.ErrNoResponders):
 		advice = ": the stream or JetStream is not there; if the stream was deleted, a restart of Tripline makes it anew"
+	case errors.Is(err, nats.ErrMaxPayload):
+		advice = fmt.Sprintf(": raise the NATS server's max_payload (%d bytes), or shorten the fence's properties",
+			q.nc.MaxPayload())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errNoAck):
 		advice = ": is the NATS server well, and does the stream have a leader?"
 	}

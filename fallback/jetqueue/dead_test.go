@@ -159,3 +159,17 @@ func TestListingsAreFiltered(t *testing.T) {
 		})
 	}
 }
+
+// An error of any length leaves the letter storable.
+func TestLongErrorIsCut(t *testing.T) {
+	_, nc := startServer(t)
+	q := open(t, nc)
+	d := letter(trigger("a", 1))
+	d.Error = strings.Repeat("é", 100_000)
+	if err := q.Bury(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if got := dead(t, q, fallback.Filter{})[0].Error; got != strings.Repeat("é", 2048) {
+		t.Errorf("the error came back with %d bytes", len(got))
+	}
+}

@@ -412,3 +412,17 @@ func TestOrphansAreListedAndTakenOver(t *testing.T) {
 		t.Errorf("taken over: %v, %v, %v", it.Trigger.ID, ok, err)
 	}
 }
+
+func TestTooLargeTriggerIsNamed(t *testing.T) {
+	_, nc := startServer(t, func(o *server.Options) { o.MaxPayload = 4 << 10 })
+	q := open(t, nc)
+	tr := trigger("a", 1)
+	tr.Body = make([]byte, 8<<10)
+	a := await(t, park(q, tr, fallback.ReasonOpen))
+	if a.err == nil || !strings.Contains(a.err.Error(), "max_payload (4096 bytes)") {
+		t.Errorf("park: %v", a.err)
+	}
+	if err := q.Bury(t.Context(), letter(tr)); err == nil || !strings.Contains(err.Error(), "max_payload (4096 bytes)") {
+		t.Errorf("bury: %v", err)
+	}
+}

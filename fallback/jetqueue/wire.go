@@ -3,6 +3,7 @@ package jetqueue
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -95,11 +96,16 @@ func parkMsg(subject string, t router.Trigger, reason fallback.Reason) (*nats.Ms
 	return r.message(subject, t.Body)
 }
 
+// maxErrorText bounds the error that a dead letter carries, in bytes: headers
+// beyond 64 KiB are refused by the server, and the letter would be lost.
+const maxErrorText = 4 << 10
+
 // deadMsg is the message of a dead letter.
 func deadMsg(subject string, d fallback.DeadLetter) (*nats.Msg, error) {
 	r := recordOf(d.Trigger)
 	r.Reason = string(d.Reason)
-	r.Attempts, r.Error = d.Attempts, d.Error
+	r.Attempts = d.Attempts
+	r.Error = strings.ToValidUTF8(d.Error[:min(len(d.Error), maxErrorText)], "")
 	r.Parked, r.Died = unixMilli(d.Parked), unixMilli(d.Died)
 	return r.message(subject, d.Trigger.Body)
 }

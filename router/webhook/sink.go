@@ -1,6 +1,15 @@
 // Package webhook delivers triggers by HTTP: a POST of the CloudEvents body,
 // signed as Standard Webhooks says. It makes one attempt per call, within one
-// deadline, and reads out of the answer what the consumer wants.
+// deadline, and reads out of the answer what the consumer wants:
+//
+//   - any 2xx is a delivery;
+//   - 400, 413, 415 and 422 reject the trigger for good;
+//   - 410 wants no trigger any more;
+//   - 429 and 503 ask to wait, with Retry-After in seconds or as a date;
+//   - everything else, redirects among it, is a failure.
+//
+// Redirects are not followed, proxies named by the environment are not used,
+// answers are not decompressed, and at most 64 KiB of one are read.
 package webhook
 
 import (

@@ -36,11 +36,11 @@ func TestR9_GoneDisablesTheConsumerUntilItIsEnabled(t *testing.T) {
 		r.traffic(4, 20, 10*time.Millisecond)
 		time.Sleep(time.Hour)
 		s := r.outlet.Status()
-		if r.consumer.count() != 1 || !s.Disabled || s.Backlog != 20 || r.disabled != 1 {
-			t.Errorf("%d calls, told %d times, %+v", r.consumer.count(), r.disabled, s)
+		if r.consumer.count() != 1 || !s.Disabled || s.Backlog != 20 || r.counted(&r.disabled) != 1 {
+			t.Errorf("%d calls, told %d times, %+v", r.consumer.count(), r.counted(&r.disabled), s)
 		}
-		if r.diverted[fallback.ReasonDisabled] != 20 {
-			t.Errorf("diverted: %v", r.diverted)
+		if r.diverts()[fallback.ReasonDisabled] != 20 {
+			t.Errorf("diverted: %v", r.diverts())
 		}
 		if s.Breaker.State != breaker.Closed {
 			t.Errorf("the breaker is %v", s.Breaker.State)
@@ -93,8 +93,8 @@ func TestR9_ConsumerThatOnlyThrottlesTripsInTheEnd(t *testing.T) {
 		if calls := r.consumer.count(); calls < 25 {
 			t.Errorf("tripped after %d calls: 5 failures are 25 answers", calls)
 		}
-		if r.died[fallback.DeadMaxAttempts] > 0 {
-			t.Errorf("throttled triggers died: %v", r.died)
+		if r.deaths()[fallback.DeadMaxAttempts] > 0 {
+			t.Errorf("throttled triggers died: %v", r.deaths())
 		}
 		r.consumer.set(nil)
 		r.drained(5 * time.Minute)
@@ -142,8 +142,8 @@ func TestR9_RejectedAndUnsentTriggersDieAtOnceAndHarmNobody(t *testing.T) {
 			}
 			r.offer(trigger("good", 0))
 			r.drained(time.Second)
-			if r.died[test.dead] != 50 || r.consumer.count() != 51 || len(r.transitions) > 0 || len(r.diverted) > 0 {
-				t.Errorf("dead %v, %d calls, states %v, diverted %v", r.died, r.consumer.count(), r.states(), r.diverted)
+			if r.deaths()[test.dead] != 50 || r.consumer.count() != 51 || len(r.states()) > 0 || len(r.diverts()) > 0 {
+				t.Errorf("dead %v, %d calls, states %v, diverted %v", r.deaths(), r.consumer.count(), r.states(), r.diverts())
 			}
 			if left := r.unsettled(); len(left) > 0 {
 				t.Errorf("not settled: %q", left)
@@ -178,8 +178,8 @@ func TestDeadLettersFullKeepsTheItemParked(t *testing.T) {
 			}
 		}
 		r.drained(time.Minute)
-		if s := r.outlet.Status(); s.DeadFull || r.died[fallback.DeadRejected] != 2 || r.consumer.count() != 2 {
-			t.Errorf("%d calls, dead %v, %+v", r.consumer.count(), r.died, s)
+		if s := r.outlet.Status(); s.DeadFull || r.deaths()[fallback.DeadRejected] != 2 || r.consumer.count() != 2 {
+			t.Errorf("%d calls, dead %v, %+v", r.consumer.count(), r.deaths(), s)
 		}
 	})
 }
@@ -206,7 +206,7 @@ func TestB1_SinkThatHangsPanicsOrExitsIsAFailedCall(t *testing.T) {
 		r.consumer.set(nil)
 		r.drained(2 * time.Minute)
 		r.checkAll()
-		if r.panics == 0 {
+		if r.counted(&r.panics) == 0 {
 			t.Error("no panic was told")
 		}
 		texts := fmt.Sprint(r.outlet.Status().Errors)
@@ -283,8 +283,8 @@ func TestLaneOverflowIsParked(t *testing.T) {
 		}
 		synctest.Wait()
 		s := r.outlet.Status()
-		if s.Lane > 32 || r.diverted[fallback.ReasonLaneFull] == 0 {
-			t.Errorf("lane %d, diverted %v", s.Lane, r.diverted)
+		if s.Lane > 32 || r.diverts()[fallback.ReasonLaneFull] == 0 {
+			t.Errorf("lane %d, diverted %v", s.Lane, r.diverts())
 		}
 		r.drained(time.Minute)
 		r.checkAll()

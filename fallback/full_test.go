@@ -84,9 +84,9 @@ func TestR16_DeadMakesRoomWithTheOldest(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		r.drained(time.Minute)
 		r.checkOrder()
-		delivered, dead := len(r.consumer.ids()), r.died[fallback.DeadOverflow]
+		delivered, dead := len(r.consumer.ids()), r.deaths()[fallback.DeadOverflow]
 		if delivered+dead != 100 || delivered > 21 || dead == 0 {
-			t.Errorf("%d delivered, %d dead: %v", delivered, dead, r.died)
+			t.Errorf("%d delivered, %d dead: %v", delivered, dead, r.deaths())
 		}
 	})
 }
@@ -104,8 +104,8 @@ func TestR16_DropCountsWhatItCosts(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		r.drained(time.Minute)
 		r.checkOrder()
-		if delivered := len(r.consumer.ids()); delivered+r.dropped != 100 || r.dropped < 70 {
-			t.Errorf("%d delivered, %d dropped", delivered, r.dropped)
+		if delivered := len(r.consumer.ids()); delivered+r.counted(&r.dropped) != 100 || r.counted(&r.dropped) < 70 {
+			t.Errorf("%d delivered, %d dropped", delivered, r.counted(&r.dropped))
 		}
 	})
 }
@@ -124,8 +124,8 @@ func TestR16_DisabledConsumerNeverBlocks(t *testing.T) {
 		if left := r.unsettled(); len(left) > 0 {
 			t.Errorf("not settled: %q", left)
 		}
-		if r.died[fallback.DeadOverflow] < 70 {
-			t.Errorf("dead: %v", r.died)
+		if r.deaths()[fallback.DeadOverflow] < 70 {
+			t.Errorf("dead: %v", r.deaths())
 		}
 	})
 }

@@ -3,6 +3,7 @@ package fallback_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -73,6 +74,20 @@ func (c *consumer) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.calls)
+}
+
+// list returns the calls that were made.
+func (c *consumer) list() []consumerCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.calls)
+}
+
+// taken returns what it took, in order.
+func (c *consumer) taken() []router.Trigger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.got)
 }
 
 // callsOf returns when a trigger was called.
@@ -295,11 +310,35 @@ func (r *rig) closes() int {
 	return n
 }
 
-// count reads a counter of the rig.
-func (r *rig) count(f func() int) int {
+// counted reads a counter of the rig.
+func (r *rig) counted(n *int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return f()
+	return *n
+}
+
+func (r *rig) diverts() map[fallback.Reason]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.diverted)
+}
+
+func (r *rig) deaths() map[fallback.DeadReason]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.died)
+}
+
+func (r *rig) moves() []breaker.Transition {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.transitions)
+}
+
+func (r *rig) errorsTold() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queueErrors)
 }
 
 // story runs a test in virtual time, with an outlet that is stopped at its

@@ -147,7 +147,7 @@ func runModel(t testing.TB, r chance, steps int) {
 func TestR2_NoTriggerOvertakesAnotherOfItsDevice(t *testing.T) {
 	runs := 4000
 	if testing.Short() {
-		runs = 400
+		runs = 150
 	}
 	for seed := range runs {
 		r := rand.New(rand.NewPCG(uint64(seed), 2))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,8 @@ func TestHealthyConsumerGetsEverythingLive(t *testing.T) {
 		if s := r.outlet.Status(); s.Delivered != 500 || s.Replayed != 0 || s.Owned != 16 {
 			t.Errorf("status: %+v", s)
 		}
-		if len(r.diverted) > 0 {
-			t.Errorf("diverted: %v", r.diverted)
+		if len(r.diverts()) > 0 {
+			t.Errorf("diverted: %v", r.diverts())
 		}
 	})
 }
@@ -64,8 +65,8 @@ func TestR7_OutageEndsInOneCleanCloseAndAPacedReplay(t *testing.T) {
 		if r.closes() != 1 {
 			t.Errorf("states: %v", r.states())
 		}
-		if r.diverted[fallback.ReasonOpen] == 0 || r.diverted[fallback.ReasonProbeCap]+r.diverted[fallback.ReasonOrder] == 0 {
-			t.Errorf("diverted: %v", r.diverted)
+		if r.diverts()[fallback.ReasonOpen] == 0 || r.diverts()[fallback.ReasonProbeCap]+r.diverts()[fallback.ReasonOrder] == 0 {
+			t.Errorf("diverted: %v", r.diverts())
 		}
 	})
 }
@@ -125,9 +126,9 @@ func (f healthFunc) Check(ctx context.Context) error { return f(ctx) }
 
 func TestHealthCheckThatPanicsOrHangsIsAFailure(t *testing.T) {
 	story(t, func(t *testing.T, r *rig) {
-		n := 0
+		var checks atomic.Int64
 		r.cfg.Health = healthFunc(func(ctx context.Context) error {
-			if n++; n%2 == 0 {
+			if checks.Add(1)%2 == 0 {
 				panic("no")
 			}
 			<-ctx.Done()
@@ -136,13 +137,13 @@ func TestHealthCheckThatPanicsOrHangsIsAFailure(t *testing.T) {
 		r.start()
 		r.consumer.set(always(time.Second, nil))
 		r.traffic(50, 2000, 5*time.Millisecond)
-		for _, tr := range r.transitions {
+		for _, tr := range r.moves() {
 			if tr.Reason == breaker.ReasonHint {
 				t.Errorf("a hint was given: %v", tr.Text)
 			}
 		}
-		if r.panics == 0 || n < 4 {
-			t.Errorf("%d checks, %d panics told", n, r.panics)
+		if r.counted(&r.panics) == 0 || checks.Load() < 4 {
+			t.Errorf("%d checks, %d panics told", checks.Load(), r.counted(&r.panics))
 		}
 		r.consumer.set(nil)
 		r.drained(2 * time.Minute)
@@ -171,15 +172,15 @@ func TestProbesAreChosenByPriorityAndNeverTheSameOneAgain(t *testing.T) {
 			return time.Millisecond, nil
 		})
 		time.Sleep(2500 * time.Millisecond)
-		if got := r.consumer.count(); got != 1 || r.consumer.calls[0].id != "poison/1" {
-			t.Fatalf("first probe: %v", r.consumer.calls)
+		if got := r.consumer.count(); got != 1 || r.consumer.list()[0].id != "poison/1" {
+			t.Fatalf("first probe: %v", r.consumer.list())
 		}
 		for i := range 3 { // live ones while half-open don't become probes
 			r.offer(trigger("later", i))
 		}
 		time.Sleep(5 * time.Second)
 		var order []string
-		for _, c := range r.consumer.calls[1:] {
+		for _, c := range r.consumer.list()[1:] {
 			order = append(order, c.id)
 		}
 		want := []string{"high/1", "normal/1", "later/0", "low/1", "later/1"}
@@ -221,14 +222,14 @@ func TestR3_PoisonBecomesADeadLetterAndOthersGoOn(t *testing.T) {
 				t.Errorf("attempt %d after %v, want %v s", i+2, gap, int(want))
 			}
 		}
-		if r.died[fallback.DeadMaxAttempts] != 1 {
-			t.Errorf("dead: %v", r.died)
+		if r.deaths()[fallback.DeadMaxAttempts] != 1 {
+			t.Errorf("dead: %v", r.deaths())
 		}
 		got := r.consumer.ids()
 		if len(got) != 401 {
 			t.Errorf("%d delivered, want 401", len(got))
 		}
-		if s := r.outlet.Status(); s.Breaker.State != breaker.Closed || len(r.transitions) > 0 {
+		if s := r.outlet.Status(); s.Breaker.State != breaker.Closed || len(r.states()) > 0 {
 			t.Errorf("tripped: %v", r.states())
 		}
 		var letters []fallback.DeadLetter
@@ -268,8 +269,8 @@ func TestR5_RetriesDoNotMultiply(t *testing.T) {
 				t.Errorf("bad/%d was called %d times, want 3", i, n)
 			}
 		}
-		if left := r.unsettled(); len(left) > 0 || r.died[fallback.DeadMaxAttempts] != 5 {
-			t.Errorf("not settled %q, dead %v", left, r.died)
+		if left := r.unsettled(); len(left) > 0 || r.deaths()[fallback.DeadMaxAttempts] != 5 {
+			t.Errorf("not settled %q, dead %v", left, r.deaths())
 		}
 	})
 }
@@ -286,8 +287,8 @@ func TestR8_WhatIsTooOldDiesWithItsReasonAndCanBeRedriven(t *testing.T) {
 		time.Sleep(13*time.Hour - time.Minute)
 		r.traffic(3, 9, time.Second)
 		r.drained(10 * time.Minute)
-		if got := len(r.consumer.ids()); got != 9 || r.died[fallback.DeadExpired] != 9 {
-			t.Errorf("%d delivered, dead %v; want 9 and 9", got, r.died)
+		if got := len(r.consumer.ids()); got != 9 || r.deaths()[fallback.DeadExpired] != 9 {
+			t.Errorf("%d delivered, dead %v; want 9 and 9", got, r.deaths())
 		}
 		redriven := 0
 		for d, err := range r.mem.Dead(t.Context(), fallback.Filter{}) {
@@ -303,7 +304,7 @@ func TestR8_WhatIsTooOldDiesWithItsReasonAndCanBeRedriven(t *testing.T) {
 			redriven++
 		}
 		r.drained(time.Minute)
-		got := r.consumer.got
+		got := r.consumer.taken()
 		if redriven != 9 || len(got) != 18 {
 			t.Fatalf("%d redriven, %d delivered", redriven, len(got))
 		}

@@ -36,8 +36,8 @@ func TestTriggersWaitUntilTheirPartitionIsOwned(t *testing.T) {
 		if i, j := slices.Index(got, "a/0"), slices.Index(got, "a/1"); len(got) != 3 || i > j {
 			t.Errorf("got %q", got)
 		}
-		if r.diverted[fallback.ReasonOrder] != 1 || len(r.diverted) != 1 {
-			t.Errorf("diverted %v: only a/1 had to wait its turn", r.diverted)
+		if r.diverts()[fallback.ReasonOrder] != 1 || len(r.diverts()) != 1 {
+			t.Errorf("diverted %v: only a/1 had to wait its turn", r.diverts())
 		}
 	})
 }
@@ -50,8 +50,8 @@ func TestOwnRetriesUntilTheQueueAnswers(t *testing.T) {
 		r.start()
 		r.offer(trigger("a", 0))
 		time.Sleep(time.Minute)
-		if n := r.consumer.count(); n > 0 || len(r.queueErrors) < 50 {
-			t.Errorf("%d calls, %d errors told", n, len(r.queueErrors))
+		if n := r.consumer.count(); n > 0 || r.errorsTold() < 50 {
+			t.Errorf("%d calls, %d errors told", n, r.errorsTold())
 		}
 		faulty.FailAlways(queuetest.Table, "")
 		time.Sleep(time.Second)
@@ -161,11 +161,11 @@ func TestRampSharesTheCallsBetweenLiveAndBacklog(t *testing.T) {
 			r.offer(tr)
 			time.Sleep(4 * time.Millisecond)
 		}
-		if r.diverted[fallback.ReasonRamp] == 0 {
-			t.Errorf("diverted: %v", r.diverted)
+		if r.diverts()[fallback.ReasonRamp] == 0 {
+			t.Errorf("diverted: %v", r.diverts())
 		}
 		liveCalls, oldCalls, row := 0, 0, 0
-		for _, c := range r.consumer.calls {
+		for _, c := range r.consumer.list() {
 			if c.id[:3] == "new" {
 				liveCalls++
 				row++

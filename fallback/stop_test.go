@@ -32,8 +32,8 @@ func TestR6_StopDeliversForAWhileAndParksTheRest(t *testing.T) {
 		if left := r.unsettled(); len(left) > 0 {
 			t.Errorf("not settled: %q", left)
 		}
-		if n := len(r.consumer.ids()); n < 200 || r.diverted[fallback.ReasonShutdown] != 500-n {
-			t.Errorf("%d delivered, diverted %v", n, r.diverted)
+		if n := len(r.consumer.ids()); n < 200 || r.diverts()[fallback.ReasonShutdown] != 500-n {
+			t.Errorf("%d delivered, diverted %v", n, r.diverts())
 		}
 		r.outlet.Offer(t.Context(), trigger("late", 1), func() { t.Error("settled after the end") })
 
@@ -166,7 +166,7 @@ func TestR6_QueueAwayDuringADivert(t *testing.T) {
 			<-offered
 			r.drained(2 * time.Minute)
 			r.checkAll()
-			if len(r.queueErrors) == 0 {
+			if r.errorsTold() == 0 {
 				t.Error("nobody was told")
 			}
 		})

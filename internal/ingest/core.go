@@ -106,7 +106,7 @@ func (c *Core) receive(msg *nats.Msg) {
 	if device, ok := strings.CutPrefix(msg.Subject, c.submitPrefix()); ok {
 		subject, err := c.patterns.Subject(device)
 		if err != nil {
-			m := router.Message{Reply: msg.Reply}
+			m := router.Message{Reply: c.replyOf(msg)}
 			c.turnDown(&m, msg.Subject, msg.Data, err)
 			return
 		}
@@ -202,8 +202,6 @@ func (r *coreReader) fill(m *router.Message, got received) {
 		m.Nonce = got.nonce
 		return
 	}
-	if r.c.answerable(got.msg.Reply) {
-		m.Reply = got.msg.Reply
-	}
+	m.Reply = r.c.replyOf(got.msg)
 	r.c.fill(m, got.msg.Subject, got.msg.Data, got.msg.Header)
 }

@@ -140,6 +140,14 @@ func answerOf(err error) router.Answer {
 	return router.Answer{Reason: "ignored", Error: err.Error()}
 }
 
+// replyOf is the reply subject of a message if it may be answered, else "".
+func (in *intake) replyOf(msg *nats.Msg) string {
+	if in.answerable(msg.Reply) {
+		return msg.Reply
+	}
+	return ""
+}
+
 // answerable holds what a message says is a reply subject to what one looks
 // like: whoever may publish locations must not make the router speak on
 // subjects of its own, of NATS, or on those it listens to.

@@ -51,13 +51,13 @@ func unsubscribe(sub *nats.Subscription) error {
 func (d *Durable) submit(msg *nats.Msg) {
 	subject, err := d.validate(msg)
 	if err != nil {
-		m := router.Message{Reply: msg.Reply}
+		m := router.Message{Reply: d.replyOf(msg)}
 		d.turnDown(&m, msg.Subject, msg.Data, err)
 		return
 	}
 	stored := &nats.Msg{Subject: subject, Data: msg.Data, Header: nats.Header{}}
-	if d.answerable(msg.Reply) {
-		stored.Header[replyHeader] = []string{msg.Reply}
+	if reply := d.replyOf(msg); reply != "" {
+		stored.Header[replyHeader] = []string{reply}
 	}
 	if t := traceparent(msg.Header); t != "" {
 		stored.Header[traceHeader] = []string{t}

@@ -37,6 +37,7 @@ func TestTheLivePageInABrowser(t *testing.T) {
 		})
 	}
 	step("loads", func(t *testing.T) { loads(t, b) })
+	step("works by keyboard", func(t *testing.T) { worksByKeyboard(t, b) })
 	step("a device moves", func(t *testing.T) { aDeviceMoves(t, b) })
 	step("triggers can be filtered", func(t *testing.T) { triggersCanBeFiltered(t, b) })
 	step("a trip shows within 2 s", func(t *testing.T) { aTripShows(t, b, api) })
@@ -74,6 +75,46 @@ func loads(t *testing.T, b *browser) {
 	})
 	b.until("a trigger is listed", func() bool { return b.text("#trigger-list li") != "" })
 	b.shot("light")
+}
+
+func worksByKeyboard(t *testing.T, b *browser) {
+	const tab, enter, escape = '\uE004', '\uE007', '\uE00C'
+	focused := func() string {
+		var name string
+		b.eval(`const e = document.activeElement; return e.getAttribute("aria-label") || e.id || e.innerText`, &name)
+		return name
+	}
+	reach := func(name string) {
+		t.Helper()
+		for range 30 {
+			if strings.HasPrefix(focused(), name) {
+				return
+			}
+			b.press(tab)
+		}
+		t.Fatalf("30 tabs don't reach %q; the focus is on %q", name, focused())
+	}
+	reach("Skip the map")
+	b.press(enter)
+	reach("Actions for dispatch")
+	b.press(enter)
+	b.until("the menu opens", func() bool { return b.text(card+" .menu-items") != "" })
+	b.press(tab)
+	if got := focused(); got != "Force open…" {
+		t.Errorf("the menu begins with %q", got)
+	}
+	b.press(enter)
+	b.until("the dialog asks", func() bool { return b.text("dialog h2") == "Force dispatch open?" })
+	if got := focused(); got != "Cancel" {
+		t.Errorf("the dialog begins on %q; want Cancel", got)
+	}
+	b.press(escape)
+	b.until("the dialog is gone", func() bool { return b.text("dialog h2") == "" })
+	b.until("the focus is back", func() bool { return focused() == "Actions for dispatch" })
+	reach("Actions for billing")
+	b.press(enter)
+	b.press(escape)
+	b.until("Escape closes the menu", func() bool { return b.text(`[aria-labelledby="consumer-billing"] .menu-items`) == "" })
 }
 
 func aDeviceMoves(t *testing.T, b *browser) {

@@ -11,6 +11,8 @@ import { Sprites } from "./sprites.ts";
 
 const flashTime = 1400;
 const maxFlashes = 250;
+/** From so many flashes at once on they are drawn smaller, or they cover the map. */
+const manyFlashes = 30;
 /** From so many devices in view on they are drawn smaller; from so many on, as plain points. */
 const many = 700;
 const crowd = 2500;
@@ -138,6 +140,7 @@ export class Overlay {
 
   private drawFlashes(g: CanvasRenderingContext2D, now: number): void {
     this.flashes = this.flashes.filter((f) => now - f.at < flashTime);
+    const reach = this.flashes.length > manyFlashes ? 9 : 26;
     for (const f of this.flashes) {
       const part = (now - f.at) / flashTime;
       g.strokeStyle = f.colour;
@@ -154,9 +157,9 @@ export class Overlay {
       g.stroke();
       if (Number.isNaN(f.x)) continue;
       const [x, y] = this.pixel(f.x, f.y);
-      g.lineWidth = 2.5;
+      g.lineWidth = 2;
       g.beginPath();
-      g.arc(x, y, reducedMotion() ? 14 : 6 + 26 * (1 - (1 - part) ** 3), 0, 2 * Math.PI);
+      g.arc(x, y, reducedMotion() ? 14 : 6 + reach * (1 - (1 - part) ** 3), 0, 2 * Math.PI);
       g.stroke();
     }
     g.globalAlpha = 1;

@@ -32,6 +32,7 @@ func newMeter(s streams, r *tracks.Reader) *meter {
 			progressbar.OptionSetWriter(s.err), progressbar.OptionSetWidth(30),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetDescription("publishing"))
+		m.bar.RenderBlank()
 	}
 	m.next = time.Now().Add(m.every)
 	return m

@@ -204,7 +204,7 @@ func appendLocation(b []byte, row *tracks.Row) []byte {
 
 func (j *publishJob) summary(out io.Writer) {
 	took, c := time.Since(j.start), j.pub.seen()
-	fmt.Fprintf(out, "published %s fixes of %s in %s", thousands(c.acked), plural(len(j.devices), "device"), took.Round(10*time.Millisecond))
+	fmt.Fprintf(out, "published %s fixes of %s in %s", thousands(c.acked), plural(len(j.devices), "device"), took.Round(time.Millisecond))
 	if j.speed == 0 && took > 0 {
 		fmt.Fprintf(out, " (%s/s)", thousands(int(float64(c.acked)/took.Seconds())))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -214,5 +215,46 @@ func TestPublishInterrupted(t *testing.T) {
 	cancel()
 	if r := <-done; r.code != exitFailure || !strings.Contains(r.err, "interrupted") || !strings.Contains(r.out, "published 1 fixes of 1 device") {
 		t.Errorf("got %+v", r)
+	}
+}
+
+func TestPublishShowsProgress(t *testing.T) {
+	clean(t)
+	s := natstest.Start(t)
+	_, st := locations(t, s, -1)
+	for _, name := range []string{file(t, "t.csv", many(300)), "-"} {
+		var out, errs bytes.Buffer
+		code := run(streams{ctx: t.Context(), in: strings.NewReader(many(300)), out: &out, err: &errs, terminal: true}, []string{"publish", name, "-s", s.URL})
+		if code != exitOK || !strings.Contains(errs.String(), "publishing") || strings.Contains(out.String(), "\r") {
+			t.Errorf("%s: got %d, %q, %q", name, code, out.String(), errs.String())
+		}
+	}
+	if all := stored(t, st); len(all) != 300 {
+		t.Errorf("%d stored", len(all))
+	}
+}
+
+// What a server answers is not always what it should be.
+func TestReadAck(t *testing.T) {
+	tests := []struct{ data, status, want string }{
+		{`{"stream":"S","seq":1}`, "", ""},
+		{`{"stream":"S","seq":1,"duplicate":true}`, "", ""},
+		{`{"ok":true,"seq":1}`, "", ""},
+		{`{"ok":false,"reason":"late","error":"x"}`, "", ""},
+		{`{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"S","seq":0}`, "", "maximum bytes exceeded"},
+		{`{"error":{},"stream":"S"}`, "", "no acknowledgement"},
+		{`{}`, "", "no acknowledgement"},
+		{`hello`, "", "no acknowledgement"},
+		{``, "503", "no responders"},
+	}
+	for _, tt := range tests {
+		msg := &nats.Msg{Data: []byte(tt.data), Header: nats.Header{}}
+		if tt.status != "" {
+			msg.Header.Set("Status", tt.status)
+		}
+		_, err := readAck(msg)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %s", tt.data, err, tt.want)
+		}
 	}
 }

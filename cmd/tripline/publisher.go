@@ -41,6 +41,7 @@ type publisher struct {
 	look     *time.Ticker  // for what is overdue
 
 	mu     sync.Mutex         // guards what is below
+	room   int                // how many may be on their way before settle has to know
 	next   uint64             // number of the next message
 	flight map[uint64]*flying // sent and not acknowledged
 	failed []*flying          // to be sent again, in no order
@@ -97,8 +98,11 @@ func (p *publisher) close() {
 
 // publish sends one message when there is room for it. The error is final.
 func (p *publisher) publish(ctx context.Context, subject, id string, payload []byte) error {
-	if err := p.settle(ctx, window-1); err != nil {
-		return err
+	// Waiting for half of the window costs one wake-up instead of hundreds.
+	if busy, failed, _ := p.state(); busy >= window || failed > 0 {
+		if err := p.settle(ctx, window/2); err != nil {
+			return err
+		}
 	}
 	p.mu.Lock()
 	f := &flying{number: p.next, subject: subject, id: id, payload: append([]byte(nil), payload...)}
@@ -115,6 +119,9 @@ func (p *publisher) flush(ctx context.Context) error { return p.settle(ctx, 0) }
 // failed, sending again what has: one, after a pause; and when that is stored,
 // the others at once.
 func (p *publisher) settle(ctx context.Context, room int) error {
+	p.mu.Lock()
+	p.room = room
+	p.mu.Unlock()
 	since, before := time.Time{}, -1 // of the first failure without progress
 	pause := pauseFirst
 	for {
@@ -229,8 +236,12 @@ func (p *publisher) fail(number uint64, err error) {
 	p.signal()
 }
 
-// signal wakes settle.
+// signal wakes settle if there is something to do for it. The caller holds
+// the lock.
 func (p *publisher) signal() {
+	if len(p.flight) > p.room && len(p.failed) == 0 {
+		return
+	}
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -13,13 +13,14 @@ type Budget struct {
 	Ingest Size // stream of locations; 0 in core mode
 	State  Size
 	Dead   Size
+	Fences Size // bucket of fences; 0 without one
 	// Fallback is each consumer's queue, by its name.
 	Fallback map[string]Size
 }
 
 // Total is the sum of all streams.
 func (b Budget) Total() Size {
-	sum := b.Ingest + b.State + b.Dead
+	sum := b.Ingest + b.State + b.Dead + b.Fences
 	for _, s := range b.Fallback {
 		sum += s
 	}
@@ -30,13 +31,16 @@ func (b Budget) Total() Size {
 const minStream Size = 1 << 20
 
 // Budget divides a store of the given size: what is configured is kept; the
-// locations get a quarter, state and dead letters 5 % each, and a consumer's
+// locations get a quarter, state, dead letters and the bucket of fences 5 % each, and a consumer's
 // queue 1 GiB or its part of half the store. The error says which key to
 // lower, or that the store is too small.
 func (c *Config) Budget(store Size) (Budget, error) {
 	b := Budget{State: store / 20, Dead: store / 20, Fallback: map[string]Size{}}
 	if c.Ingest.Durable {
 		b.Ingest = cmp.Or(c.Ingest.MaxBytes, store/4)
+	}
+	if slices.ContainsFunc(c.Fences, func(f FenceSource) bool { return f.KV }) {
+		b.Fences = store / 20
 	}
 	configured := map[string]Size{}
 	if c.Ingest.Durable && c.Ingest.MaxBytes > 0 {

@@ -15,8 +15,7 @@ func Keys() []Key { return keysOf(reflect.TypeFor[Config](), "") }
 
 func keysOf(t reflect.Type, path string) []Key {
 	var keys []Key
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, oneOrMany := keyOf(f)
 		if name == "" {
 			continue

@@ -105,13 +105,16 @@ const bufferSize = 1 << 20
 // NewReader reads from in; name is what errors call it.
 func NewReader(in io.Reader, name string, o Options) (*Reader, error) {
 	r := &Reader{name: name, counted: &counter{in: in}}
-	br := bufio.NewReaderSize(r.counted, bufferSize)
+	// A small buffer here keeps Consumed near the row at hand.
+	br := bufio.NewReaderSize(r.counted, 32<<10)
 	if head, _ := br.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		unzipped, err := gzip.NewReader(br)
 		if err != nil {
 			return nil, fmt.Errorf("%s: reading gzip: %w", name, err)
 		}
 		br = bufio.NewReaderSize(unzipped, bufferSize)
+	} else {
+		br = bufio.NewReaderSize(br, bufferSize)
 	}
 	first, err := start(br)
 	if err != nil {

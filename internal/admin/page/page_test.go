@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,9 +28,7 @@ func handler(t *testing.T, o page.Options) http.Handler {
 
 func get(h http.Handler, path string, header http.Header) *http.Response {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w.Result()

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/tripline/tripline/internal/admin/live"
@@ -36,9 +37,7 @@ func someConsumers() []live.Consumer {
 func someFences() []map[string]any {
 	feature := func(id, name, source string, geometry, more map[string]any) map[string]any {
 		props := map[string]any{"name": name, "source": source, "tags": []string{"city"}}
-		for k, v := range more {
-			props[k] = v
-		}
+		maps.Copy(props, more)
 		return map[string]any{"type": "Feature", "id": id, "properties": props, "geometry": geometry}
 	}
 	at := func(east, north float64) []float64 {

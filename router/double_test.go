@@ -313,10 +313,17 @@ func tick(seq uint64, stored int64) router.Message {
 	return router.Message{Kind: router.TickMessage, Seq: seq, Stored: stored}
 }
 
-// versions is a FenceVersions over a map.
+// versions is a FenceVersions over a map. As in a real one only the last
+// version is there; it stands in for earlier ones.
 type versions map[string]*geofence.Fence
 
-func (v versions) Version(id string, _ uint64) *geofence.Fence { return v[id] }
+func (v versions) Version(id string, revision uint64) *geofence.Fence {
+	f := v[id]
+	if f == nil || f.Revision == revision {
+		return f
+	}
+	return f.WithRevision(revision)
+}
 
 // fakeSeed makes the random runs repeatable.
 func fakeSeed(n int) *rand.Rand { return rand.New(rand.NewPCG(uint64(n), 17)) }

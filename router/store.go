@@ -52,6 +52,10 @@ type Store interface {
 
 // FenceVersions keeps every version of a fence that a presence may name.
 type FenceVersions interface {
-	// Version returns a stored version, or nil if there is none.
+	// Version returns a version, or nil if none of the fence is stored. A
+	// store that keeps only the last one returns that for an earlier
+	// revision too, but as a fence of its own that carries the revision
+	// asked for: so the tracker sees that the stay was judged with another
+	// version, and judges it again.
 	Version(id string, revision uint64) *geofence.Fence
 }

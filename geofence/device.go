@@ -46,6 +46,7 @@ type more struct {
 	seq      uint64     // the newest fix's own position, if fixes are reordered
 	entering []entering // sorted by fence id
 	gate     gate
+	left     int64 // latest time of an exit without a fix; 0 is none
 	buffer   []Fix // waiting for older ones, by TS
 }
 

@@ -15,12 +15,14 @@ import (
 //
 //	flags, fields of the fix, latitude and longitude, ts, stored,
 //	position, the fix's own seq, its fields that are set, props,
-//	stays, entering counters, and the speed gate's fix if flagged.
+//	stays, entering counters, and, if flagged, the speed gate's fix and the
+//	latest exit without a fix.
 const presenceVersion = 1
 
 const (
 	flagSilent = 1 << iota
 	flagGate
+	flagLeft
 )
 
 // AppendPresence appends the device's encoded presence: all that a tracker
@@ -43,6 +45,9 @@ func (t *Tracker) AppendPresence(dst []byte, device string) ([]byte, bool) {
 	if m.gate.count > 0 {
 		flags |= flagGate
 	}
+	if m.left > d.ts { // else it matters no more
+		flags |= flagLeft
+	}
 	dst = append(dst, presenceVersion, flags, byte(d.has))
 	dst = appendFloat(dst, d.lat)
 	dst = appendFloat(dst, d.lon)
@@ -60,15 +65,15 @@ func (t *Tracker) AppendPresence(dst []byte, device string) ([]byte, bool) {
 	for i := range d.stays {
 		dst = d.stays[i].append(dst)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(m.entering)))
-	for i := range m.entering {
-		dst = m.entering[i].append(dst)
-	}
+	dst = t.appendEntering(dst, m.entering)
 	if flags&flagGate != 0 {
 		dst = appendFloat(dst, m.gate.lat)
 		dst = appendFloat(dst, m.gate.lon)
 		dst = binary.AppendVarint(dst, m.gate.ts)
 		dst = binary.AppendUvarint(dst, uint64(m.gate.count))
+	}
+	if flags&flagLeft != 0 {
+		dst = binary.AppendVarint(dst, m.left)
 	}
 	return dst, true
 }
@@ -94,6 +99,24 @@ func (st *stay) append(dst []byte) []byte {
 	dst = binary.AppendVarint(dst, int64(st.outCount))
 	if st.outCount > 0 {
 		dst = binary.AppendVarint(dst, st.outSince)
+	}
+	return dst
+}
+
+// appendEntering leaves out the counters whose fence has changed: they don't
+// hold any more.
+func (t *Tracker) appendEntering(dst []byte, es []entering) []byte {
+	n := 0
+	for i := range es {
+		if t.snap.Fence(es[i].fence.ID) == es[i].fence {
+			n++
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(n))
+	for i := range es {
+		if t.snap.Fence(es[i].fence.ID) == es[i].fence {
+			dst = es[i].append(dst)
+		}
 	}
 	return dst
 }
@@ -302,7 +325,10 @@ func (r *reader) device(u *unresolved) {
 	if flags&flagGate != 0 {
 		m.gate = gate{lat: r.float(), lon: r.float(), ts: r.varint(), count: int(r.uvarint())}
 	}
-	if m.seq != 0 || len(m.props) > 0 || len(m.entering) > 0 || m.gate.count > 0 {
+	if flags&flagLeft != 0 {
+		m.left = r.varint()
+	}
+	if m.seq != 0 || len(m.props) > 0 || len(m.entering) > 0 || m.gate.count > 0 || m.left != 0 {
 		d.more = m
 	}
 }

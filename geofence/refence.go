@@ -70,9 +70,13 @@ func (t *Tracker) rejudge(d *device, changed []string, dst []Transition) []Trans
 			t.verdict(f, f.Contains(d.lat, d.lon), &fix) != within || wasIn(dst[t.start:], d.id, id) {
 			continue
 		}
-		t.beginStay(d, i, f, d.ts)
-		in := transition(Enter, d, f, d.ts)
-		in.EnteredAt, in.Reason, in.Revision = d.ts, ReasonFenceChanged, f.Revision
+		at := d.ts
+		if d.more != nil {
+			at = max(at, d.more.left) // perhaps of the same fence
+		}
+		t.beginStay(d, i, f, at)
+		in := transition(Enter, d, f, at)
+		in.EnteredAt, in.Reason, in.Revision = at, ReasonFenceChanged, f.Revision
 		dst = append(dst, in)
 	}
 	d.epoch = 0
@@ -94,9 +98,11 @@ func (t *Tracker) rejudgeStay(d *device, i int, fix *Fix, dst []Transition) []Tr
 	if f == st.fence {
 		return dst
 	}
-	out := exit(d, st, max(d.ts, st.enteredAt+st.dwelt)) // not before a dwell that was told
+	at := max(d.ts, st.enteredAt+st.dwelt) // not before a dwell that was told
+	out := exit(d, st, at)
 	if f == nil {
 		out.Reason, out.Revision = ReasonFenceDeleted, st.fence.Revision
+		d.extra().left = at
 		t.endStay(d, i)
 		return append(dst, out)
 	}
@@ -106,6 +112,7 @@ func (t *Tracker) rejudgeStay(d *device, i int, fix *Fix, dst []Transition) []Tr
 	}
 	if v := t.verdict(f, near, fix); v == outside || v == inactive {
 		out.Reason, out.Revision = ReasonFenceChanged, f.Revision
+		d.extra().left = at
 		t.endStay(d, i)
 		return append(dst, out)
 	}

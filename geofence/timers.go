@@ -100,6 +100,7 @@ func (t *Tracker) fireStay(d *device, i int, at int64, dst []Transition) []Trans
 	if !st.fence.schedule().active(at) {
 		out := exit(d, st, at)
 		out.Reason = ReasonInactive
+		d.extra().left = at
 		t.endStay(d, i)
 		return append(dst, out)
 	}

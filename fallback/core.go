@@ -91,7 +91,8 @@ type effects struct {
 	told    []func() // calls of hooks
 }
 
-func (e *effects) any() bool { return len(e.parks)+len(e.settled)+len(e.told) > 0 }
+// pending says that somebody is to be told something.
+func (e *effects) pending() bool { return len(e.settled)+len(e.told) > 0 }
 
 // park is a trigger to hand to the queue.
 type park struct {

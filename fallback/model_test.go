@@ -189,7 +189,7 @@ func (w *world) hand(o *offered) {
 
 // act carries out what the core said.
 func (w *world) act() {
-	for w.core.out.any() {
+	for w.core.out.pending() || len(w.core.out.parks) > 0 {
 		out := *w.core.out
 		*w.core.out = effects{}
 		for _, f := range out.settled {

@@ -144,23 +144,12 @@ var effectsPool = sync.Pool{New: func() any { return new(effects) }}
 // unlockAndAct gives up the lock after a change of the core, and does what
 // follows from it.
 func (o *Outlet) unlockAndAct() {
+	o.spread()
 	c := o.core
-	if at := c.wakeAt(o.Now); at < o.armed {
-		o.arm(at)
-	}
-	if len(o.waiters) > 0 {
-		o.tellWaiters()
-	}
 	if (o.idle > 0 || o.workers < o.cfg.Concurrency) && c.more() {
 		o.wakeWorker()
 	}
-	if len(c.out.parks) > 0 {
-		select {
-		case o.hand <- struct{}{}:
-		default:
-		}
-	}
-	if len(c.out.settled) == 0 && len(c.out.told) == 0 {
+	if !c.out.pending() {
 		o.mu.Unlock()
 		return
 	}
@@ -178,6 +167,23 @@ func (o *Outlet) unlockAndAct() {
 	clear(out.told)
 	out.settled, out.told = out.settled[:0], out.told[:0]
 	effectsPool.Put(out)
+}
+
+// spread tells those who wait, other than workers, of a change of the core. It
+// is called with the lock.
+func (o *Outlet) spread() {
+	if at := o.core.wakeAt(o.Now); at < o.armed {
+		o.arm(at)
+	}
+	if len(o.waiters) > 0 {
+		o.tellWaiters()
+	}
+	if len(o.core.out.parks) > 0 {
+		select {
+		case o.hand <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // wakeWorker has one more worker look for a task. It is called with the lock.

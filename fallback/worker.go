@@ -73,11 +73,12 @@ func (w *worker) take() bool {
 			o.unlockAndAct()
 			return true
 		}
-		if o.core.out.any() || o.core.wakeAt(o.Now) < o.armed {
+		if o.core.out.pending() {
 			o.unlockAndAct()
 			o.mu.Lock()
 			continue
 		}
+		o.spread()
 		o.idle++
 		o.work.Wait()
 		o.idle--

@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/fencekv"
 	"github.com/tripline/tripline/internal/state"
 	"github.com/tripline/tripline/router"
 )
@@ -28,16 +31,23 @@ const (
 	sweepApart  = 2 * time.Minute
 )
 
-// fences keeps the index in step with its sources.
+// fences keeps the index in step with its sources: files, which are read-only,
+// and the bucket, if there is one.
 type fences struct {
 	index    *geofence.Index
 	versions *state.Versions
+	bucket   *fencekv.Bucket // nil without one
 	hub      interface{ Fences() }
 	log      *slog.Logger
+	// reconnected is sent to when the connection has come back: the bucket
+	// may have changed without the watcher's knowing.
+	reconnected chan struct{}
 
 	mu         sync.Mutex // one change at a time; guards all below
 	files      []string
 	stamps     map[string]fileStamp // of the files as they were last read
+	fromFiles  map[string]*geofence.Fence
+	fromBucket map[string]*geofence.Fence
 	partitions []*router.Partition
 }
 
@@ -47,30 +57,54 @@ type fileStamp struct {
 	size     int64
 }
 
-func (s *service) openFences(ctx context.Context) error {
-	s.fences = &fences{versions: s.store.Versions(), hub: s.hub, log: s.log}
+func (s *service) openFences(ctx context.Context) (err error) {
+	f := &fences{
+		versions: s.store.Versions(), hub: s.hub, log: s.log,
+		reconnected: s.nats.reconnected, fromBucket: map[string]*geofence.Fence{},
+	}
+	s.fences = f
 	for _, source := range s.cfg.Fences {
 		if source.File != "" {
-			s.fences.files = append(s.fences.files, source.File)
+			f.files = append(f.files, source.File)
+			continue
+		}
+		f.bucket, err = fencekv.Open(ctx, s.nats.js, s.cfg.NATS.Namespace, int64(s.budget.Fences), 0)
+		if err != nil {
+			return err
 		}
 	}
-	stamps, err := stampAll(s.fences.files)
+	if f.stamps, err = stampAll(f.files); err != nil {
+		return err
+	}
+	all, err := LoadFences(f.files)
 	if err != nil {
 		return err
 	}
-	s.fences.stamps = stamps
-	all, err := LoadFences(s.fences.files)
-	if err != nil {
+	f.fromFiles = byID(all)
+	if err := f.load(ctx); err != nil {
 		return err
 	}
-	if all, err = s.store.Versions().Put(ctx, all); err != nil {
+	for id, fence := range f.fromBucket {
+		if f.fromFiles[id] == nil {
+			all = append(all, fence)
+		}
+	}
+	if all, err = f.versions.Put(ctx, all); err != nil {
 		return fmt.Errorf("storing the fences' versions: %w", err)
 	}
-	if s.index, err = geofence.NewIndex(all...); err != nil {
+	if f.index, err = geofence.NewIndex(all...); err != nil {
 		return fmt.Errorf("fences: %w", err)
 	}
-	s.fences.index = s.index
+	s.index = f.index
 	return nil
+}
+
+func byID(list []*geofence.Fence) map[string]*geofence.Fence {
+	m := make(map[string]*geofence.Fence, len(list))
+	for _, f := range list {
+		m[f.ID] = f
+	}
+	return m
 }
 
 func stampAll(files []string) (map[string]fileStamp, error) {
@@ -130,8 +164,14 @@ func placed(file string, err error) error {
 	return errors.Join(errs...)
 }
 
-// run follows the files, and clears away versions that nobody names.
+// run follows the files and the bucket, and clears away versions that nobody
+// names.
 func (f *fences) run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	if f.bucket != nil {
+		group.Go(func() { f.follow(ctx) })
+	}
 	poll, sweep := time.NewTicker(pollFiles), time.NewTicker(sweepFences)
 	defer poll.Stop()
 	defer sweep.Stop()
@@ -163,45 +203,63 @@ func (f *fences) reload(ctx context.Context) error {
 		return err
 	}
 	f.stamps = stamps // whatever comes of it, it is tried once
-	all, err := LoadFences(f.files)
+	list, err := LoadFences(f.files)
 	if err != nil {
 		return err
 	}
-	return f.replace(ctx, all)
+	next := byID(list)
+	put, gone := difference(f.fromFiles, next)
+	for i, id := range gone {
+		// What a file no longer names, the bucket may.
+		if fence := f.fromBucket[id]; fence != nil {
+			put = append(put, fence)
+			gone[i] = ""
+		}
+	}
+	gone = slices.DeleteFunc(gone, func(id string) bool { return id == "" })
+	if err := f.apply(ctx, put, gone); err != nil {
+		return err
+	}
+	f.fromFiles = next
+	return nil
 }
 
-// replace makes the index hold exactly these fences, all at once, and has the
-// devices inside changed ones judged again.
-func (f *fences) replace(ctx context.Context, all []*geofence.Fence) error {
-	all, err := f.versions.Put(ctx, all)
+// difference returns what is new or different in next, and what it lacks.
+func difference(old, next map[string]*geofence.Fence) (put []*geofence.Fence, gone []string) {
+	for id, fence := range next {
+		if was := old[id]; was == nil || was.Digest() != fence.Digest() {
+			put = append(put, fence)
+		}
+	}
+	for id := range old {
+		if next[id] == nil {
+			gone = append(gone, id)
+		}
+	}
+	slices.SortFunc(put, func(a, b *geofence.Fence) int { return strings.Compare(a.ID, b.ID) })
+	slices.Sort(gone)
+	return put, gone
+}
+
+// apply changes the index, all at once, and has the devices inside changed
+// fences judged again. It returns when that is done.
+func (f *fences) apply(ctx context.Context, put []*geofence.Fence, gone []string) error {
+	if len(put)+len(gone) == 0 {
+		return nil
+	}
+	put, err := f.versions.Put(ctx, put)
 	if err != nil {
 		return fmt.Errorf("storing the fences' versions: %w", err)
 	}
-	old := f.index.Snapshot()
-	change := geofence.Change{}
-	keep := make(map[string]bool, len(all))
-	var touched []string
-	for _, fence := range all {
-		keep[fence.ID] = true
-		if was := old.Fence(fence.ID); was == nil || was.Revision != fence.Revision {
-			change.Put = append(change.Put, fence)
-			touched = append(touched, fence.ID)
-		}
-	}
-	for fence := range old.All() {
-		if !keep[fence.ID] {
-			change.Delete = append(change.Delete, fence.ID)
-			touched = append(touched, fence.ID)
-		}
-	}
-	if len(touched) == 0 {
-		return nil
-	}
-	if err := f.index.Apply(change); err != nil {
+	if err := f.index.Apply(geofence.Change{Put: put, Delete: gone}); err != nil {
 		return err
 	}
+	touched := slices.Clone(gone)
+	for _, fence := range put {
+		touched = append(touched, fence.ID)
+	}
 	f.hub.Fences()
-	f.log.Info("fences changed", "put", len(change.Put), "deleted", len(change.Delete), "total", f.index.Snapshot().Len())
+	f.log.Info("fences changed", "put", len(put), "deleted", len(gone), "total", f.index.Snapshot().Len())
 	var group errgroup.Group
 	for _, p := range f.partitions {
 		group.Go(func() error { return p.Refence(ctx, touched) })

@@ -21,6 +21,9 @@ import (
 // neither the configuration nor the account says.
 const assumedStore = 8 << 30
 
+// storeRole names the connection over which everything is stored.
+const storeRole = "store"
+
 // connections to the NATS server in use. Reading, storing and delivering each
 // have their own, so that a flood on one doesn't hold up the others.
 type connections struct {
@@ -28,6 +31,8 @@ type connections struct {
 	ingest, store, out *nats.Conn
 	js                 jetstream.JetStream // over store
 	maxStore           int64
+	// reconnected gets a value when the store's connection has come back.
+	reconnected chan struct{}
 }
 
 func (c *connections) url() string {
@@ -49,7 +54,7 @@ func (c *connections) close() {
 }
 
 func (s *service) openNATS(ctx context.Context) (err error) {
-	s.nats = &connections{}
+	s.nats = &connections{reconnected: make(chan struct{}, 1)}
 	if s.cfg.NATS.Embedded() {
 		s.nats.embedded, err = natsconn.StartEmbedded(ctx, embeddedConfig(s.cfg.NATS), s.log)
 		if err != nil {
@@ -59,7 +64,7 @@ func (s *service) openNATS(ctx context.Context) (err error) {
 	for _, to := range []struct {
 		conn **nats.Conn
 		role string
-	}{{&s.nats.ingest, "ingest"}, {&s.nats.store, "store"}, {&s.nats.out, "out"}} {
+	}{{&s.nats.ingest, "ingest"}, {&s.nats.store, storeRole}, {&s.nats.out, "out"}} {
 		if *to.conn, err = s.dial(ctx, to.role); err != nil {
 			return err
 		}
@@ -75,7 +80,15 @@ func (s *service) openNATS(ctx context.Context) (err error) {
 
 func (s *service) dial(ctx context.Context, role string) (*nats.Conn, error) {
 	log := s.log.With("connection", role)
-	hooks := natsconn.Hooks{}
+	hooks := natsconn.Hooks{Reconnected: func() {
+		if role != storeRole {
+			return
+		}
+		select {
+		case s.nats.reconnected <- struct{}{}:
+		default:
+		}
+	}}
 	if s.nats.embedded != nil {
 		return s.nats.embedded.Dial(ctx, log, hooks)
 	}

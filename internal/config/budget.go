@@ -31,9 +31,9 @@ func (b Budget) Total() Size {
 const minStream Size = 1 << 20
 
 // Budget divides a store of the given size: what is configured is kept; the
-// locations get a quarter, state, dead letters and the bucket of fences 5 % each, and a consumer's
-// queue 1 GiB or its part of half the store. The error says which key to
-// lower, or that the store is too small.
+// locations get a quarter, state, dead letters and the bucket of fences 5 %
+// each, and a consumer's queue 1 GiB or its part of half the store. The error
+// says which key to lower, or that the store is too small.
 func (c *Config) Budget(store Size) (Budget, error) {
 	b := Budget{State: store / 20, Dead: store / 20, Fallback: map[string]Size{}}
 	if c.Ingest.Durable {

@@ -1,0 +1,130 @@
+package app_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tripline/tripline/internal/fencekv"
+)
+
+const circle = `{"type":"Feature","properties":{"radius_m":500,"name":"gate"},"geometry":{"type":"Point","coordinates":[10,50]}}`
+
+// do makes a request and returns its status and body.
+func do(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func TestFencesChangeAtRunTime(t *testing.T) {
+	hook := newHook(t)
+	path := squareService(t, hook.URL, true)
+	config, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withBucket := strings.Replace(string(config), "{file: city.geojson}", "{file: city.geojson}, {kv: true}", 1)
+	if err := os.WriteFile(path, []byte(withBucket), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	service := start(t, path)
+	js := connect(t, service.NATS)
+	fences := service.Admin + "/api/v1/fences"
+	expect := func(method, path, body string, status int, contains string) {
+		t.Helper()
+		got, text := do(t, method, fences+path, body)
+		if got != status || !strings.Contains(text, contains) {
+			t.Errorf("%s %s: %d %s; want %d with %q", method, path, got, text, status, contains)
+		}
+	}
+	next := func(what, transition, fence, reason string) {
+		t.Helper()
+		hook.await(t, what, func(got []trigger) bool {
+			return slices.ContainsFunc(got, func(g trigger) bool {
+				return g.Data.Transition == transition && g.Data.Fence.ID == fence && g.Data.Reason == reason
+			})
+		})
+	}
+
+	if _, err := js.Conn().Request("tripline.submit.van-1", location(50, 10, time.Now()), patience); err != nil {
+		t.Fatal(err)
+	}
+	expect("PUT", "/gate", circle, 200, `"source":"kv"`)
+	// The device is judged against a new fence at its next fix.
+	if _, err := js.Conn().Request("tripline.submit.van-1", location(50, 10, time.Now()), patience); err != nil {
+		t.Fatal(err)
+	}
+	next("enter of a new fence", "enter", "gate", "")
+	expect("GET", "/gate/devices", "", 200, `"device":"van-1"`)
+	expect("GET", "", "", 200, `"yard"`)
+
+	// A fence that moves away leaves the device outside, at once.
+	expect("PUT", "/gate", strings.Replace(circle, "[10,50]", "[11,50]", 1), 200, "")
+	next("exit of a moved fence", "exit", "gate", "fence_changed")
+
+	// What others write into the bucket is taken up as well.
+	kv, err := js.KeyValue(t.Context(), fencekv.BucketName("tripline"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.PutString(t.Context(), "other", circle); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for status := 0; status != 200; {
+		if status, _ = do(t, "GET", fences+"/other", ""); time.Now().After(deadline) {
+			t.Fatal("a fence put into the bucket did not appear")
+		}
+	}
+	if _, err := js.Conn().Request("tripline.submit.van-1", location(50, 10.001, time.Now()), patience); err != nil {
+		t.Fatal(err)
+	}
+	next("enter of a fence from the bucket", "enter", "other", "")
+	expect("DELETE", "/other", "", 200, "ok")
+	next("exit of a deleted fence", "exit", "other", "fence_deleted")
+
+	expect("PUT", "/yard", circle, 409, "comes from a file")
+	expect("DELETE", "/yard", "", 409, "comes from a file")
+	expect("DELETE", "/nowhere", "", 404, "no such fence")
+	expect("GET", "/nowhere", "", 404, "no fence")
+	expect("PUT", "/bad", `{"type":"Feature","properties":{},"geometry":{"type":"Polygon","coordinates":[[[0,0],[1,1],[0,1],[1,0],[0,0]]]}}`, 400, "crosses itself")
+	expect("PUT", "/bad", `{"type":"Feature","id":"else"`, 400, "GeoJSON")
+
+	// All of it is still there after a restart; nothing is told twice.
+	if err := service.stop(); err != nil {
+		t.Fatal(err)
+	}
+	before := len(hook.triggers())
+	service = start(t, path)
+	fences = service.Admin + "/api/v1/fences"
+	expect("GET", "/gate", "", 200, `"gate"`)
+	expect("GET", "/other", "", 404, "no fence")
+	if after := len(hook.triggers()); after != before {
+		t.Errorf("a restart made %d triggers", after-before)
+	}
+}
+
+func TestWithoutABucketFencesAreReadOnly(t *testing.T) {
+	hook := newHook(t)
+	service := start(t, squareService(t, hook.URL, true))
+	if status, text := do(t, "PUT", service.Admin+"/api/v1/fences/gate", circle); status != 409 || !strings.Contains(text, "kv: true") {
+		t.Errorf("PUT: %d %s; want 409 that says what to configure", status, text)
+	}
+}

@@ -264,6 +264,14 @@ func TestParkGivesUpOnAServerThatStaysAway(t *testing.T) {
 	if err := q.Bury(t.Context(), fallback.DeadLetter{Trigger: trigger("a", 1)}); err == nil {
 		t.Error("a dead letter was stored without a server")
 	}
+	// What was given up on is not sent behind our back.
+	s.Restart(t)
+	eventually(t, "the queue is back", func() bool {
+		return await(t, park(q, trigger("b", 1), fallback.ReasonOpen)).err == nil
+	})
+	if it, ok, err := q.Oldest(t.Context()); err != nil || !ok || it.Trigger.ID != "b-1" {
+		t.Errorf("oldest: %s, %v, %v", it.Trigger.ID, ok, err)
+	}
 	select {
 	case a := <-ch:
 		t.Errorf("answered again: %+v", a)

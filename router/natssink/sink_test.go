@@ -345,15 +345,51 @@ func TestImpatientDeliveryHarmsNoOther(t *testing.T) {
 	s := natssink.NewPublish(r.sink, natssink.Config{Subject: "out.x"})
 	t.Cleanup(func() { _ = s.Close() })
 	r.relay.Hold()
-	result := make(chan error, 1)
+	results := make(chan error, 2)
+	deliver := func() { results <- s.Deliver(within(t, patience), trigger("c", "d")) }
+	go deliver()
+	waitFor(t, "the first flush is under way", func() bool { return s.Flushes() == 1 })
+	// The impatient one is the first to wait for the second flush.
 	if err := s.Deliver(within(t, 50*time.Millisecond), trigger("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the impatient one: %v", err)
 	}
-	go func() { result <- s.Deliver(within(t, patience), trigger("c", "d")) }()
-	waitFor(t, "the patient one is published", func() bool { return r.sink.Stats().OutMsgs == 2 })
+	go deliver()
+	waitFor(t, "all are published", func() bool { return r.sink.Stats().OutMsgs == 3 })
 	r.relay.Release()
-	if err := <-result; err != nil {
-		t.Errorf("the patient one: %v", err)
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Errorf("a patient one: %v", err)
+		}
+	}
+}
+
+// R5: one call is one message, whatever the client would do by itself: no
+// buffering while the connection is away, no retry without a stream.
+func TestR5_OneCallIsOneMessage(t *testing.T) {
+	srv := natstest.Start(t)
+	nc := srv.Conn(t) // with the client's ordinary buffer
+	js := natssink.NewJetStream(nc, natssink.Config{Subject: "nowhere"})
+	before := nc.Stats().OutMsgs
+	if err := js.Deliver(within(t, patience), trigger("a", "b")); err == nil {
+		t.Error("delivered to no stream")
+	}
+	if n := nc.Stats().OutMsgs - before; n != 1 {
+		t.Errorf("%d messages without a stream", n)
+	}
+	srv.Stop()
+	waitFor(t, "the client notices", func() bool { return !nc.IsConnected() })
+	before = nc.Stats().OutMsgs
+	for name, s := range map[string]router.Sink{
+		"publish":   natssink.NewPublish(nc, natssink.Config{Subject: "x"}),
+		"request":   natssink.NewRequest(nc, natssink.Config{Subject: "x"}),
+		"jetstream": js,
+	} {
+		if err := s.Deliver(within(t, patience), trigger("a", "b")); err == nil || !strings.Contains(err.Error(), "no connection to NATS") {
+			t.Errorf("%s without a server: %v", name, err)
+		}
+	}
+	if n := nc.Stats().OutMsgs - before; n != 0 {
+		t.Errorf("%d messages were buffered", n)
 	}
 }
 

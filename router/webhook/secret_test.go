@@ -73,6 +73,16 @@ func TestR13_SecretsNeverShow(t *testing.T) {
 			check(t, "the name", s.String())
 		})
 	}
+	t.Run("cut in two by the excerpt", func(t *testing.T) {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(400)
+			_, _ = io.WriteString(w, strings.Repeat("x", 190)+secrets["header"])
+		}).URL
+		err := sink(t, config(url)).Deliver(within(t, patience), trigger(1))
+		if err == nil || strings.Contains(err.Error(), secrets["header"][:6]) {
+			t.Errorf("the error shows the beginning: %v", err)
+		}
+	})
 	t.Run("ended context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

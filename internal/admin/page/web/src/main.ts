@@ -12,6 +12,7 @@ import { count } from "./format.ts";
 import { DrawTool } from "./map/draw.ts";
 import type { FenceFeature } from "./map/geometry.ts";
 import { LiveMap } from "./map/map.ts";
+import { wireMenu } from "./menu.ts";
 import { follow } from "./stream.ts";
 import { reducedMotion } from "./theme.ts";
 import { TriggerList } from "./triggers.ts";
@@ -71,14 +72,7 @@ onAdd("numbers", () => {
   fenceForm({ geometry: { type: "Point", coordinates: [Number(lon.toFixed(6)), Number(lat.toFixed(6))] }, radius: 100 }, formOptions);
 });
 onAdd("paste", () => pasteForm(formOptions));
-document.addEventListener("pointerdown", (e) => {
-  if (!addMenu.contains(e.target as Node)) addMenu.open = false;
-});
-addMenu.addEventListener("keydown", (e) => {
-  if (e.key !== "Escape" || !addMenu.open) return;
-  addMenu.open = false;
-  addMenu.querySelector("summary")?.focus();
-});
+wireMenu(addMenu);
 
 byId("zoom-in").addEventListener("click", () => map.zoom(1));
 byId("zoom-out").addEventListener("click", () => map.zoom(-1));

@@ -5,6 +5,7 @@ import { consumerPath, send } from "../api.ts";
 import { confirm, tellError, toast } from "../dialogs.ts";
 import { h, setText } from "../dom.ts";
 import { plural } from "../format.ts";
+import { wireMenu } from "../menu.ts";
 import type { Consumer } from "../wire.ts";
 
 interface Action {
@@ -71,18 +72,10 @@ export function actionsMenu(consumer: () => Consumer): ActionsMenu {
     h("button", { type: "button", "data-action": action.path, onclick: () => void run(action, consumer()).finally(() => summary.focus()) }),
   );
   const element = h("details", { class: "menu" }, summary, h("div", { class: "menu-items" }, ...buttons));
-  const close = () => (element.open = false);
-  element.addEventListener("keydown", (e) => {
-    if (e.key !== "Escape" || !element.open) return;
-    close();
-    summary.focus();
-  });
-  document.addEventListener("pointerdown", (e) => {
-    if (!element.contains(e.target as Node)) close();
-  });
+  wireMenu(element);
 
   async function run(action: Action, c: Consumer): Promise<void> {
-    close();
+    element.open = false;
     if (!(await confirm({ title: action.title(c), text: action.effect(c), yes: action.label(c).replace("…", "") }))) return;
     try {
       await send("POST", consumerPath(c.name, action.path));

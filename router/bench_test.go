@@ -23,7 +23,6 @@ type feed struct {
 }
 
 func (f *feed) Read(ctx context.Context, _ int, _ uint64, out chan<- *router.Batch) error {
-	defer close(f.done)
 	for ; f.left > 0; f.left-- {
 		b := <-f.back
 		f.clock += 1000
@@ -39,6 +38,7 @@ func (f *feed) Read(ctx context.Context, _ int, _ uint64, out chan<- *router.Bat
 	for range cap(f.back) {
 		<-f.back
 	}
+	close(f.done)
 	<-ctx.Done()
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 
 type matchCmd struct {
 	Fences []string `required:"" sep:"none" placeholder:"FILE" help:"Fence files (GeoJSON); may be given several times."`
-	More   []string `arg:"" optional:"" hidden:""`
+	More   []string `arg:"" optional:"" name:"fences" help:"Further fence files."`
 	Fixes  []string `required:"" sep:"none" placeholder:"FILE" help:"Recorded fixes: CSV (device,ts,lat,lon[,accuracy,speed,heading,alt]), NDJSON or GPX, also gzipped; - is standard input. May be given several times."`
 	On     []string `default:"enter,exit" placeholder:"KIND" help:"Kinds to print: enter, exit, dwell, cross, inside, silent."`
 	Config string   `short:"c" placeholder:"FILE" help:"Take the rules under tracking: from this configuration."`

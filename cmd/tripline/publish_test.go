@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -149,6 +150,33 @@ func TestPublishGivesUp(t *testing.T) {
 	r = tripline(t, many(30), "publish", "-", "-s", s.URL, "--retry-for", "10ms")
 	if r.code != exitFailure || !strings.Contains(r.err, "the stream of locations is full") || !strings.Contains(r.out, "published ") {
 		t.Errorf("full: got %+v", r)
+	}
+}
+
+func TestPublishLosesItsServer(t *testing.T) {
+	clean(t)
+	s := natstest.Start(t)
+	_, st := locations(t, s, -1)
+	in, more := io.Pipe()
+	done := make(chan result, 1)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var out, errs bytes.Buffer
+		code := run(streams{ctx: t.Context(), in: in, out: &out, err: &errs}, []string{"publish", "-", "-s", s.URL, "--retry-for", "200ms"})
+		in.Close()
+		done <- result{code, out.String(), errs.String()}
+	})
+	defer wg.Wait()
+	io.WriteString(more, many(10))
+	eventually(t, "the first are stored", func() bool {
+		info, err := st.Info(t.Context())
+		return err == nil && info.State.Msgs == 10
+	})
+	s.Stop()
+	io.WriteString(more, strings.ReplaceAll(many(20), "device,ts,lat,lon\n", ""))
+	more.Close()
+	if r := <-done; r.code != exitFailure || !strings.Contains(r.err, "the connection to NATS is lost") || !strings.Contains(r.out, "published 10 fixes of 1 device") {
+		t.Errorf("got %+v", r)
 	}
 }
 

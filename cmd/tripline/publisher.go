@@ -28,7 +28,8 @@ const (
 // publisher sends locations, many at once, and sees each acknowledged: by the
 // stream that takes it, or in core mode by Tripline itself. It keeps order:
 // when one fails, it waits for all that are on their way, and then sends the
-// failed ones again, in order, each with its id, before anything new.
+// failed ones again, in order, each with its id, before anything new. What was
+// sent after a failed one may have been stored meanwhile; that is counted.
 //
 // One goroutine calls publish and flush; acknowledgements come in on the
 // connection's own.
@@ -125,7 +126,7 @@ func (p *publisher) settle(ctx context.Context, room int) error {
 	since, before := time.Time{}, -1 // of the first failure without progress
 	pause := pauseFirst
 	for {
-		busy, failed, acked := p.state()
+		busy, failed, settled := p.state()
 		switch {
 		case failed == 0 && busy <= room:
 			return nil
@@ -134,7 +135,7 @@ func (p *publisher) settle(ctx context.Context, room int) error {
 				return err
 			}
 			continue
-		case before >= 0 && acked > before:
+		case before >= 0 && settled > before:
 			since, before, pause = time.Time{}, -1, pauseFirst
 			p.sendAgain(failed)
 			continue
@@ -146,7 +147,7 @@ func (p *publisher) settle(ctx context.Context, room int) error {
 		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
-		before, pause = acked, min(2*pause, pauseMax)
+		before, pause = settled, min(2*pause, pauseMax)
 		p.sendAgain(1)
 	}
 }
@@ -175,10 +176,11 @@ func (p *publisher) await(ctx context.Context) error {
 	return nil
 }
 
-func (p *publisher) state() (busy, failed, acked int) {
+// state counts what is on its way, what has failed, and what is done with.
+func (p *publisher) state() (busy, failed, settled int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.flight), len(p.failed), p.counts.acked
+	return len(p.flight), len(p.failed), p.counts.acked + p.counts.refusals()
 }
 
 // seen is what became of the messages so far.

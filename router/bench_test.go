@@ -14,12 +14,11 @@ import (
 // feed is a source that hands the same batches out again and again, each
 // device a little later and a little farther, never over an edge.
 type feed struct {
-	batches []*router.Batch
-	left    int // batches to send
-	done    chan struct{}
-	seq     uint64
-	clock   int64
-	back    chan *router.Batch
+	left  int // batches to send
+	done  chan struct{}
+	seq   uint64
+	clock int64
+	back  chan *router.Batch
 }
 
 func (f *feed) Read(ctx context.Context, _ int, _ uint64, out chan<- *router.Batch) error {

@@ -41,6 +41,20 @@ func (s *tape) add(messages ...router.Message) {
 	s.grown = make(chan struct{})
 }
 
+// begun returns where each Read began.
+func (s *tape) begun() []uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.reads)
+}
+
+// ticked counts the ticks asked for.
+func (s *tape) ticked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ticks)
+}
+
 func (s *tape) last() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

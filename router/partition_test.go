@@ -259,8 +259,8 @@ func TestCloseSavesTheRest(t *testing.T) {
 		}
 		r.start()
 		r.expect("y enter a")
-		if from := r.tape.reads[len(r.tape.reads)-1]; from != 3 {
-			t.Errorf("the next start reads from %d, want 3", from)
+		if reads := r.tape.begun(); reads[len(reads)-1] != 3 {
+			t.Errorf("the next start reads from %v at last, want 3", reads)
 		}
 		r.kill()
 	})

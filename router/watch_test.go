@@ -38,16 +38,16 @@ func TestTicksMoveTheTimeOnlyWhileTimersArePending(t *testing.T) {
 		r.expect("van enter a")
 		time.Sleep(3 * time.Second)
 		r.expect("van enter a", "van dwell a")
-		ticks := len(r.tape.ticks)
+		ticks := r.tape.ticked()
 		if ticks < 8 || ticks > 12 {
 			t.Errorf("%d ticks in 12 s with a pending dwell, want about 10", ticks)
 		}
 		time.Sleep(60 * time.Second) // only to see that the reader lives
-		if more := len(r.tape.ticks) - ticks; more > 5 {
+		if more := r.tape.ticked() - ticks; more > 5 {
 			t.Errorf("%d ticks in a minute without timers, want 4", more)
 		}
-		if len(r.tape.reads) != 1 {
-			t.Errorf("the reader was restarted: %d reads", len(r.tape.reads))
+		if len(r.tape.begun()) != 1 {
+			t.Errorf("the reader was restarted: %d reads", len(r.tape.begun()))
 		}
 		r.kill()
 	})
@@ -117,7 +117,7 @@ func TestBrokenReaderGoesOnWhereItWas(t *testing.T) {
 		if got := r.box.triggers(); len(got) != 20 {
 			t.Errorf("%d triggers, want 20", len(got))
 		}
-		for i, from := range r.tape.reads[:6] {
+		for i, from := range r.tape.begun()[:6] {
 			if from > uint64(3*i+1) {
 				t.Errorf("read %d begins at %d: something was left out", i, from)
 			}
@@ -138,7 +138,7 @@ func TestTickThatCantBeStoredIsToldAndTriedAgain(t *testing.T) {
 		if failures < 3 || failures > 6 {
 			t.Errorf("%d failures in 5 s, want about 4", failures)
 		}
-		if len(r.tape.reads) != 1 {
+		if len(r.tape.begun()) != 1 {
 			t.Error("the reader was blamed for it")
 		}
 		r.kill()
@@ -166,8 +166,8 @@ func TestCoreModeKeepsTheWallClock(t *testing.T) {
 		r.expect("van enter a")
 		time.Sleep(time.Millisecond)
 		r.expect("van enter a", "van dwell a")
-		if len(r.tape.ticks) != 0 {
-			t.Errorf("%d ticks were stored", len(r.tape.ticks))
+		if r.tape.ticked() != 0 {
+			t.Errorf("%d ticks were stored", r.tape.ticked())
 		}
 		got := r.box.triggers()
 		if got[1].Sequence <= got[0].Sequence {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,4 +161,31 @@ func TestContextOfTheCaller(t *testing.T) {
 	if took := time.Since(begin); took > patience/2 {
 		t.Errorf("took %v", took)
 	}
+}
+
+// Waiting for a server that is away costs no processor time.
+func TestOutageCostsNoProcessor(t *testing.T) {
+	s, nc := startServer(t)
+	q := open(t, nc, func(c *jetqueue.Config) { c.Timeout = patience })
+	s.Stop()
+	eventually(t, "the client notices", func() bool { return !nc.IsConnected() })
+	for n := range 50 {
+		park(q, trigger(fmt.Sprint("d", n), n), fallback.ReasonOpen)
+	}
+	const watched = 500 * time.Millisecond
+	before := processor(t)
+	<-time.After(watched)
+	if used := processor(t) - before; used > watched/4 {
+		t.Errorf("%v of processor time in %v", used, watched)
+	}
+}
+
+// processor is the time that this process has used.
+func processor(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Skip(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

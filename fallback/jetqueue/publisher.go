@@ -80,6 +80,9 @@ func (p *publisher) publish(msg *nats.Msg, done func(seq uint64, err error)) {
 	p.waiting = append(p.waiting, m)
 	p.mu.Unlock()
 	p.send()
+	if !p.nc.IsConnected() {
+		p.nudge() // run looks when the connection is back
+	}
 }
 
 // refuse answers done with err, later.
@@ -126,13 +129,9 @@ func (p *publisher) send() {
 func (p *publisher) next() *publish {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting) == 0 || len(p.flight) >= p.limit || p.closed {
-		return nil
-	}
 	// While the connection is away nothing is handed to it: its buffer would
-	// send long after we gave up. run looks when it is back.
-	if !p.nc.IsConnected() {
-		p.nudge()
+	// send long after we gave up.
+	if len(p.waiting) == 0 || len(p.flight) >= p.limit || p.closed || !p.nc.IsConnected() {
 		return nil
 	}
 	m := p.waiting[0]

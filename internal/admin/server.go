@@ -34,6 +34,9 @@ type Config struct {
 	Token string
 	// Handler serves everything that the server itself doesn't.
 	Handler http.Handler
+	// Page serves the live page, at / and below /page/. It holds no secret,
+	// and asks for the token itself; nil for none.
+	Page http.Handler
 	// Ready lists what a load balancer should know before it sends traffic.
 	Ready func(context.Context) []Check
 	Log   *slog.Logger
@@ -60,6 +63,10 @@ func Listen(cfg Config) (*Server, error) {
 		writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
 	})
 	mux.HandleFunc("GET /readyz", readyz(cfg.Ready))
+	if cfg.Page != nil {
+		mux.Handle("GET /{$}", cfg.Page)
+		mux.Handle("GET /page/", cfg.Page)
+	}
 	guarded := http.MaxBytesHandler(cfg.Handler, maxBody)
 	mux.Handle("/", authorize(cfg.Token, http.NewCrossOriginProtection().Handler(guarded)))
 	var handler http.Handler = mux
@@ -81,6 +88,9 @@ func Listen(cfg Config) (*Server, error) {
 
 // Addr is the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close gives the address back. It does nothing after Run.
+func (s *Server) Close() error { return s.listener.Close() }
 
 // Run serves until ctx ends. Streams that are still open then are cut.
 func (s *Server) Run(ctx context.Context) error {

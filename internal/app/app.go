@@ -20,6 +20,7 @@ import (
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/admin"
 	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/admin/page"
 	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/metrics"
@@ -115,10 +116,15 @@ func (s *service) openAdmin(context.Context) (err error) {
 		Positions: s.positions,
 	})
 	s.gauges = newGauges(s)
+	livePage, err := page.Handler(page.Options{})
+	if err != nil {
+		return fmt.Errorf("the live page: %w", err)
+	}
 	s.admin, err = admin.Listen(admin.Config{
 		Listen:  s.cfg.Admin.Listen,
 		Token:   string(s.cfg.Admin.Token),
 		Handler: s.api(),
+		Page:    livePage,
 		Ready:   s.ready,
 		Log:     s.log,
 	})

@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tripline/tripline/fallback"
@@ -28,7 +30,8 @@ type gauges struct {
 	s      *service
 	views  atomic.Pointer[[]live.Consumer]
 	stores atomic.Pointer[[]streamUse]
-	rates  map[string]*rate // owned by run
+	dead   atomic.Pointer[map[string]uint64] // dead letters by consumer
+	rates  map[string]*rate                  // owned by run
 }
 
 // streamUse is how full a stream is.
@@ -69,6 +72,7 @@ func newGauges(s *service) *gauges {
 	g := &gauges{s: s, rates: map[string]*rate{}}
 	g.views.Store(&[]live.Consumer{})
 	g.stores.Store(&[]streamUse{})
+	g.dead.Store(&map[string]uint64{})
 	s.metrics.Registry().MustRegister(g)
 	return g
 }
@@ -104,6 +108,7 @@ func (g *gauges) look() {
 			g.rates[m.name] = r
 		}
 		v := m.view(0)
+		v.DeadTotal = (*g.dead.Load())[m.name]
 		v.DeliveredPerS = r.add(v.DeliveredTotal, now)
 		views = append(views, v)
 	}
@@ -134,6 +139,26 @@ func (g *gauges) measure(ctx context.Context) {
 		uses = append(uses, streamUse{jetqueue.StreamName(g.s.cfg.NATS.Namespace, m.name), u.Bytes, u.MaxBytes})
 	}
 	g.stores.Store(&uses)
+	g.countDead(ctx)
+}
+
+// countDead counts what the dead letters hold of each consumer.
+func (g *gauges) countDead(ctx context.Context) {
+	stream, err := g.s.nats.js.Stream(ctx, jetqueue.DeadStreamName(g.s.cfg.NATS.Namespace))
+	if err != nil {
+		return // there is none before the first consumer
+	}
+	prefix := g.s.cfg.NATS.Namespace + ".dead."
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return
+	}
+	dead := map[string]uint64{}
+	for subject, n := range info.State.Subjects {
+		consumer, _, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
+		dead[consumer] += n
+	}
+	g.dead.Store(&dead)
 }
 
 // Descriptions of the gauges; see [gauges.Collect].

@@ -27,7 +27,7 @@ type member struct {
 	queue  *jetqueue.Queue
 	outlet *fallback.Outlet
 
-	diverted, dead atomic.Uint64
+	diverted atomic.Uint64
 
 	stop context.CancelFunc
 	done chan struct{} // closed when the outlet has returned
@@ -139,7 +139,6 @@ func (m *member) hooks(p *parts) fallback.Hooks {
 		}
 	}
 	h.Died = func(r fallback.DeadReason) {
-		m.dead.Add(1)
 		counted.Died(r)
 		p.log.Warn("a trigger became a dead letter", "consumer", m.name, "reason", r)
 	}

@@ -146,8 +146,8 @@ func (m *member) view(perSecond float64) live.Consumer {
 			Items: s.Backlog, Bytes: s.BacklogBytes, MaxBytes: s.BacklogMax, ReplayPerS: s.ReplayRate,
 		},
 		DeliveredTotal: s.Delivered, DeliveredPerS: perSecond,
-		DivertedTotal: m.diverted.Load(), DeadTotal: m.dead.Load(),
-		Disabled: s.Disabled, Paused: s.Paused, Blocked: s.Blocked,
+		DivertedTotal: m.diverted.Load(),
+		Disabled:      s.Disabled, Paused: s.Paused, Blocked: s.Blocked,
 		LastErrors: []live.Error{},
 	}
 	if b.State.String() == "open" {

@@ -111,7 +111,7 @@ func explain(f *flying) error {
 		return fmt.Errorf("nobody takes %s: start tripline run, and let --subject fit its ingest.subjects", f.subject)
 	case errors.Is(f.err, errNoAck):
 		return fmt.Errorf("no acknowledgement of %s: is the server's disk full, or the network cut?", f.subject)
-	case errors.Is(f.err, nats.ErrReconnectBufExceeded), errors.Is(f.err, nats.ErrConnectionReconnecting):
+	case errors.Is(f.err, errLost), errors.Is(f.err, nats.ErrReconnectBufExceeded):
 		return errors.New("the connection to NATS is lost, and the server can't be reached again")
 	case strings.Contains(f.err.Error(), "maximum"):
 		return fmt.Errorf("the stream of locations is full (%w): raise ingest.max_bytes, or see why Tripline doesn't keep up", f.err)

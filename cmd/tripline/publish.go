@@ -66,21 +66,13 @@ func (c *publishCmd) Run(s streams) error {
 
 	job := publishJob{cmd: c, rows: r, pub: p, speed: speed, devices: map[string]int{}, start: time.Now()}
 	job.meter = newMeter(s, r)
-	err = job.all(s.ctx)
-	if err == nil {
-		err = p.flush(s.ctx)
-	}
+	err = job.run(s.ctx)
 	job.meter.done()
 	job.summary(s.out)
-	switch {
-	case err != nil && s.ctx.Err() != nil:
-		return errors.New("interrupted; publish the file again to send the rest: what is there is not taken twice")
-	case err != nil:
-		return err
-	case p.seen().refusals() > 0:
+	if err == nil && p.seen().refusals() > 0 {
 		return errTold
 	}
-	return nil
+	return err
 }
 
 // parseSpeed reads 1x, 10x, 0.5x or max, which is 0.
@@ -109,6 +101,22 @@ type publishJob struct {
 	bad     int
 	devices map[string]int // fixes of each
 	payload []byte
+}
+
+// run publishes everything and waits for the acknowledgements.
+func (j *publishJob) run(ctx context.Context) error {
+	err := j.all(ctx)
+	if err == nil {
+		err = j.pub.flush(ctx)
+	}
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	// What is on its way is stored all the same: let the count be true.
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	j.pub.flush(grace)
+	return errors.New("interrupted; publish the file again to send the rest: what is there is not taken twice")
 }
 
 func (j *publishJob) all(ctx context.Context) error {

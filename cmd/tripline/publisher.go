@@ -85,7 +85,7 @@ func newPublisher(nc *nats.Conn, retryFor time.Duration) (*publisher, error) {
 	}
 	var err error
 	// What was on its way when the connection broke won't be acknowledged.
-	nc.SetReconnectHandler(func(*nats.Conn) { p.expire(time.Now().Add(ackWithin)) })
+	nc.SetDisconnectErrHandler(func(*nats.Conn, error) { p.expire(time.Now().Add(ackWithin), errLost) })
 	if p.sub, err = nc.Subscribe(p.inbox+"*", p.answered); err != nil {
 		return nil, fmt.Errorf("listening for acknowledgements: %w", err)
 	}
@@ -171,7 +171,7 @@ func (p *publisher) await(ctx context.Context) error {
 		return ctx.Err()
 	case <-p.wake:
 	case now := <-p.look.C:
-		p.expire(now)
+		p.expire(now, errNoAck)
 	}
 	return nil
 }
@@ -250,10 +250,13 @@ func (p *publisher) signal() {
 	}
 }
 
-var errNoAck = errors.New("no acknowledgement")
+var (
+	errNoAck = errors.New("no acknowledgement")
+	errLost  = errors.New("connection lost")
+)
 
 // expire fails what has been on its way for too long.
-func (p *publisher) expire(now time.Time) {
+func (p *publisher) expire(now time.Time, err error) {
 	p.mu.Lock()
 	var late []uint64
 	for n, f := range p.flight {
@@ -263,6 +266,6 @@ func (p *publisher) expire(now time.Time) {
 	}
 	p.mu.Unlock()
 	for _, n := range late {
-		p.fail(n, errNoAck)
+		p.fail(n, err)
 	}
 }

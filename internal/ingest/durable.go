@@ -23,6 +23,7 @@ type Durable struct {
 	stream string
 	ticks  []string // by partition: a tick subject that hashes to it
 	pull   pullSettings
+	shared *shared // nil if each partition is read for itself
 }
 
 // NewDurable returns a source that reads the stream of cfg's namespace.
@@ -35,6 +36,9 @@ func NewDurable(cfg Config) (*Durable, error) {
 		stream: StreamName(cfg.Patterns.namespace),
 		ticks:  tickSubjects(cfg.Patterns.namespace, cfg.Partitions),
 		pull:   defaultPull(cfg.Conn.MaxPayload()),
+	}
+	if cfg.Shared {
+		d.shared = newShared(d, cfg.Partitions)
 	}
 	var err error
 	d.js, err = jetstream.New(cfg.Conn,
@@ -75,27 +79,52 @@ func (d *Durable) Tick(ctx context.Context, partition int, nonce string) error {
 // It gives up when its connection has been closed, and when the stream gives
 // out positions again that have been read.
 func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
-	r := newReader(d, partition, from, out)
+	if d.shared != nil {
+		return d.shared.read(ctx, partition, from, out)
+	}
+	r := &reader{track: newTrack(d, partition, from), out: out}
+	err := d.keep(ctx, func(changed <-chan nats.Status) (bool, error) {
+		before := r.next
+		err := r.session(ctx, changed)
+		return r.next > before, err
+	}, func(cause error) { d.hooks.rebuilt(partition, cause) })
+	if err != nil {
+		return fmt.Errorf("reading partition %d: %w", partition, err)
+	}
+	return nil
+}
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// keep runs one session after the other until ctx ends (nil) or nothing can be
+// mended. A session says whether it got anywhere, and why it ended.
+func (d *Durable) keep(ctx context.Context, session func(changed <-chan nats.Status) (bool, error), rebuilt func(error)) error {
 	changed := d.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer d.nc.RemoveStatusListener(changed)
 	wait := firstRetry
 	for {
-		before := r.next
-		err := r.session(ctx, changed)
-		if ctx.Err() != nil {
+		for len(changed) > 0 { // a session is of the newest connection
+			<-changed
+		}
+		progressed, err := session(changed)
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if errors.Is(err, nats.ErrConnectionClosed) || d.nc.IsClosed() {
-			return fmt.Errorf("reading partition %d: %w", partition, nats.ErrConnectionClosed)
-		}
-		if errors.Is(err, errRewound) {
+		case errors.Is(err, errRewound):
 			return err
+		case d.nc.IsClosed():
+			return nats.ErrConnectionClosed
+		case errors.Is(err, errJoined):
+			continue
 		}
-		d.hooks.rebuilt(partition, err)
+		rebuilt(err)
 		if errors.Is(err, errReconnected) {
 			continue
 		}
-		if r.next > before {
+		if progressed {
 			wait = firstRetry
 		}
 		select {
@@ -108,17 +137,16 @@ func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan
 	}
 }
 
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
-)
-
-// original takes the `loc.<partition>.` off a stored subject.
-func original(stored string) string {
+// splitStored splits `loc.<partition>.<subject>`; -1 for what is not stored so.
+func splitStored(stored string) (partition int, subject string) {
 	rest, ok := strings.CutPrefix(stored, "loc.")
 	if !ok {
-		return stored
+		return -1, stored
 	}
-	_, subject, _ := strings.Cut(rest, ".")
-	return subject
+	token, subject, _ := strings.Cut(rest, ".")
+	partition, err := strconv.Atoi(token)
+	if err != nil {
+		return -1, stored
+	}
+	return partition, subject
 }

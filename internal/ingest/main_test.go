@@ -64,12 +64,19 @@ type durable struct {
 	*natstest.Server
 	source *ingest.Durable
 	js     jetstream.JetStream
+	shared bool
 	told   told
 }
 
-func newDurable(t testing.TB, partitions int) *durable {
+// eachWay runs a test with a consumer for each partition, and with one for all.
+func eachWay(t *testing.T, f func(t *testing.T, shared bool)) {
+	t.Run("each", func(t *testing.T) { f(t, false) })
+	t.Run("shared", func(t *testing.T) { f(t, true) })
+}
+
+func newDurable(t testing.TB, partitions int, shared ...bool) *durable {
 	t.Helper()
-	d := &durable{Server: natstest.Start(t)}
+	d := &durable{Server: natstest.Start(t), shared: len(shared) > 0 && shared[0]}
 	d.js = d.JetStream(t)
 	setUp(t, d.js, partitions)
 	d.source = d.open(t, partitions)
@@ -79,7 +86,7 @@ func newDurable(t testing.TB, partitions int) *durable {
 func (d *durable) open(t testing.TB, partitions int) *ingest.Durable {
 	t.Helper()
 	source, err := ingest.NewDurable(ingest.Config{
-		Conn: d.Conn(t), Patterns: patterns(t), Partitions: partitions, Hooks: d.told.hooks(),
+		Conn: d.Conn(t), Patterns: patterns(t), Partitions: partitions, Shared: d.shared, Hooks: d.told.hooks(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -116,15 +123,22 @@ type reading struct {
 
 func read(t testing.TB, source router.Source, partition int, from uint64) *reading {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &reading{out: make(chan *router.Batch), stop: cancel, done: make(chan error, 1)}
-	go func() { r.done <- source.Read(ctx, partition, from, r.out) }()
+	r := start(source, partition, from, 0)
 	t.Cleanup(func() {
-		cancel()
+		r.stop()
 		if err := <-r.done; err != nil {
 			t.Errorf("Read of partition %d: %v", partition, err)
 		}
 	})
+	return r
+}
+
+// start is read for a test that stops and waits by itself. So many batches may
+// wait in between.
+func start(source router.Source, partition int, from uint64, room int) *reading {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &reading{out: make(chan *router.Batch, room), stop: cancel, done: make(chan error, 1)}
+	go func() { r.done <- source.Read(ctx, partition, from, r.out) }()
 	return r
 }
 

@@ -11,8 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
-
-	"github.com/tripline/tripline/router"
 )
 
 // pullSettings bound what a reader asks its consumer for.
@@ -49,223 +47,105 @@ var (
 	errRewound = errors.New("the location stream was made anew, or has lost its end; start the router again")
 )
 
-// reader reads one partition with an ordered pull consumer: no acks, and a
+// puller speaks the pull protocol with one ordered consumer: no acks, and a
 // message that is missing in the row the consumer delivers is noticed at once.
 //
-// It speaks the pull protocol itself, and not through nats.go's own ordered
-// consumer, because of what happens when things go wrong: that one waits for
-// two heartbeats after a reconnect, and a second or more between two attempts,
-// before it resumes, hides for how long it has been silent, and calls back
-// under its lock. Beyond what the client allocates per message there is nothing.
-//
-// All fields belong to the goroutine that runs session.
-type reader struct {
+// nats.go's own ordered consumer is not used because of what happens when
+// things go wrong: that one waits for two heartbeats after a reconnect, and a
+// second or more between two attempts, before it resumes, hides for how long it
+// has been silent, and calls back under its lock. Beyond what the client
+// allocates per message there is nothing here.
+type puller struct {
 	d         *Durable
-	partition int
-	out       chan<- *router.Batch
-	batches   batches
-	filling   *router.Batch
-
-	next  uint64 // the first sequence that was not read yet
-	clock int64  // the highest stored time, unix ms
-
-	// Of the present session.
 	msgs      chan *nats.Msg
-	pull      *nats.Msg // what asks for more
+	request   *nats.Msg // what asks for more
 	delivered uint64    // the last sequence in the consumer's own row
 	asked     int       // messages asked for and not yet taken
 }
 
-func newReader(d *Durable, partition int, from uint64, out chan<- *router.Batch) *reader {
-	r := &reader{d: d, partition: partition, out: out, next: from, batches: newBatches()}
-	r.filling = r.batches.get()
-	return r
-}
-
-// session makes a consumer at the next sequence and reads until it breaks.
-func (r *reader) session(ctx context.Context, changed <-chan nats.Status) error {
-	for len(changed) > 0 { // what this session makes is of the newest connection
-		<-changed
-	}
-	if err := r.begin(ctx); err != nil {
-		return err
-	}
-	r.msgs = make(chan *nats.Msg, r.d.pull.window+slack)
-	inbox := r.d.nc.NewInbox()
-	sub, err := r.d.nc.ChanSubscribe(inbox, r.msgs)
+// open makes a consumer that begins at a sequence; stop removes it. An empty
+// filter takes everything; otherwise there is exactly one, because several
+// collapse to a hundredth of the speed.
+func open(ctx context.Context, d *Durable, label, filter string, from uint64) (p *puller, stop func(), err error) {
+	p = &puller{d: d, msgs: make(chan *nats.Msg, d.pull.window+slack)}
+	inbox := d.nc.NewInbox()
+	sub, err := d.nc.ChanSubscribe(inbox, p.msgs)
 	if err != nil {
-		return fmt.Errorf("subscribing: %w", err)
+		return nil, nil, fmt.Errorf("subscribing: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only when it is gone anyway
-
-	name, err := r.consumer(ctx)
-	if err != nil {
-		return err
-	}
-	// Nobody waits for the answer: the server removes it by itself later.
-	defer func() { _ = r.d.nc.Publish(jetstream.DefaultAPIPrefix+"CONSUMER.DELETE."+r.d.stream+"."+name, nil) }()
-	r.pull = &nats.Msg{Subject: jetstream.DefaultAPIPrefix + "CONSUMER.MSG.NEXT." + r.d.stream + "." + name, Reply: inbox}
-	r.asked, r.delivered = 0, 0
-	return r.loop(ctx, changed)
-}
-
-// begin holds the next sequence against what the stream still has.
-func (r *reader) begin(ctx context.Context) error {
+	unsubscribe := func() { _ = sub.Unsubscribe() } // fails only when it is gone anyway
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	stream, err := r.d.js.Stream(ctx, r.d.stream)
+	name := "read-" + label + "-" + nuid.Next()
+	_, err = d.js.CreateConsumer(ctx, d.stream, jetstream.ConsumerConfig{
+		Name:              name,
+		Description:       "reads locations for the router; made anew whenever needed",
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       from,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubject:     filter,
+		InactiveThreshold: 2 * d.pull.expires,
+		MemoryStorage:     true,
+		Replicas:          1,
+	})
 	if err != nil {
-		return fmt.Errorf("looking up stream %s: %w", r.d.stream, err)
+		unsubscribe()
+		return nil, nil, fmt.Errorf("making a consumer of %s: %w", d.stream, err)
 	}
-	state := stream.CachedInfo().State
-	if r.next > state.LastSeq+1 {
-		return fmt.Errorf("%w: it ends at %d, and partition %d was read up to %d", errRewound, state.LastSeq, r.partition, r.next-1)
-	}
-	first := state.FirstSeq
-	if r.next > 0 && first > r.next {
-		r.d.hooks.lost(r.partition, first-r.next)
-	}
-	r.next = max(r.next, first, 1)
-	return nil
+	const api = jetstream.DefaultAPIPrefix + "CONSUMER."
+	p.request = &nats.Msg{Subject: api + "MSG.NEXT." + d.stream + "." + name, Reply: inbox}
+	return p, func() {
+		unsubscribe()
+		// Nobody waits for the answer: the server removes it by itself later.
+		_ = d.nc.Publish(api+"DELETE."+d.stream+"."+name, nil)
+	}, nil
 }
 
 // requestTimeout bounds one request to JetStream.
 const requestTimeout = 3 * time.Second
 
-func (r *reader) consumer(ctx context.Context) (name string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	name = fmt.Sprintf("read-%d-%s", r.partition, nuid.Next())
-	_, err = r.d.js.CreateConsumer(ctx, r.d.stream, jetstream.ConsumerConfig{
-		Name:          name,
-		Description:   "reads one partition for the router; made anew whenever needed",
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:   r.next,
-		AckPolicy:     jetstream.AckNonePolicy,
-		// Exactly one: several collapse to a hundredth of the speed.
-		FilterSubject:     "loc." + strconv.Itoa(r.partition) + ".>",
-		InactiveThreshold: 2 * r.d.pull.expires,
-		MemoryStorage:     true,
-		Replicas:          1,
-	})
-	if err != nil {
-		return "", fmt.Errorf("making a consumer of partition %d: %w", r.partition, err)
-	}
-	return name, nil
-}
-
-// loop takes messages into the batch that is being filled, and hands it over
-// as soon as somebody takes it. While a full batch waits, nothing more is taken.
-func (r *reader) loop(ctx context.Context, changed <-chan nats.Status) error {
-	watch := time.NewTicker(r.d.pull.silence / 2)
-	defer watch.Stop()
-	quiet := 0 // ticks of watch since the last sign of life
-	for {
-		if err := r.ask(); err != nil {
-			return err
-		}
-		in, out := r.msgs, r.out
-		if full(r.filling) {
-			in = nil
-		}
-		if len(r.filling.Messages) == 0 {
-			out = nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-			return errReconnected
-		case out <- r.filling:
-			r.filling = r.batches.get()
-		case msg := <-in:
-			quiet = 0
-			if err := r.take(msg); err != nil {
-				return err
-			}
-		case <-watch.C:
-			if in == nil {
-				quiet = 0 // it is us who don't listen
-			}
-			if quiet++; quiet > 2 {
-				return errSilent
-			}
-		}
-	}
-}
-
-// take handles a message and those that wait behind it.
-func (r *reader) take(msg *nats.Msg) error {
-	for {
-		if err := r.handle(msg); err != nil {
-			return err
-		}
-		if full(r.filling) {
-			break
-		}
-		select {
-		case msg = <-r.msgs:
-			continue
-		default:
-		}
-		break
-	}
-	r.filling.Read = time.Now()
-	return nil
-}
-
 // ask keeps the window open: at least half of it is always asked for.
-func (r *reader) ask() error {
-	room := r.d.pull.window - r.asked
-	if room < r.d.pull.window/2 {
+func (p *puller) ask() error {
+	s := &p.d.pull
+	room := s.window - p.asked
+	if room < s.window/2 {
 		return nil
 	}
-	p := &r.d.pull
-	r.pull.Data = fmt.Appendf(r.pull.Data[:0], `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`,
-		room, p.maxBytes, p.expires, p.heartbeat)
-	if err := r.d.nc.PublishMsg(r.pull); err != nil {
+	p.request.Data = fmt.Appendf(p.request.Data[:0], `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`,
+		room, s.maxBytes, s.expires, s.heartbeat)
+	if err := p.d.nc.PublishMsg(p.request); err != nil {
 		return fmt.Errorf("asking for messages: %w", err)
 	}
-	r.asked += room
+	p.asked += room
 	return nil
 }
 
-func (r *reader) handle(msg *nats.Msg) error {
+// accept tells where a message stands; false for one that only says how the
+// consumer is. The error means that the consumer is of no more use.
+func (p *puller) accept(msg *nats.Msg) (d delivery, ok bool, err error) {
 	if len(msg.Data) == 0 && msg.Header != nil {
 		if status := msg.Header.Get("Status"); status != "" {
-			return r.status(status, msg.Header)
+			return d, false, p.status(status, msg.Header)
 		}
 	}
-	d, ok := parseDelivery(msg.Reply)
+	d, ok = parseDelivery(msg.Reply)
 	if !ok {
-		return fmt.Errorf("message without a position: reply subject %q", msg.Reply)
+		return d, false, fmt.Errorf("message without a position: reply subject %q", msg.Reply)
 	}
-	if d.consumer != r.delivered+1 {
-		return errGap
+	if d.consumer != p.delivered+1 {
+		return d, false, errGap
 	}
-	r.delivered++
-	r.asked--
-	if d.stream < r.next {
-		return nil
-	}
-	r.next = d.stream + 1
-	r.clock = max(r.clock, d.stored)
-	m := next(r.filling)
-	m.Seq, m.Stored = d.stream, r.clock
-	if reply := msg.Header[replyHeader]; len(reply) > 0 && r.d.answerable(reply[0]) {
-		m.Reply = reply[0]
-	}
-	r.d.fill(m, original(msg.Subject), msg.Data, msg.Header)
-	return nil
+	p.delivered++
+	p.asked--
+	return d, true, nil
 }
 
 // status handles what the server says beside messages. A request that ended
-// tells how much of it was left; anything else means that the consumer is of
-// no use any more.
-func (r *reader) status(status string, h nats.Header) error {
+// tells how much of it was left.
+func (p *puller) status(status string, h nats.Header) error {
 	switch status {
 	case "100": // idle
-		if last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64); err == nil && last > r.delivered {
+		if last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64); err == nil && last > p.delivered {
 			return errGap
 		}
 		return nil
@@ -274,7 +154,7 @@ func (r *reader) status(status string, h nats.Header) error {
 		if err != nil {
 			break
 		}
-		r.asked = max(0, r.asked-left)
+		p.asked = max(0, p.asked-left)
 		return nil
 	}
 	return fmt.Errorf("the consumer ended: %s %s", status, strings.ToLower(h.Get("Description")))

@@ -39,7 +39,7 @@ func TestTakingAMessageDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &Durable{intake: newIntake(Config{Patterns: patterns, Partitions: 1})}
-	r := newReader(d, 0, 0, make(chan *router.Batch))
+	r := &reader{track: newTrack(d, 0, 0), puller: &puller{d: d}}
 	msg := &nats.Msg{
 		Subject: "loc.3.owntracks.ann.phone",
 		Reply:   "$JS.ACK.S.read-0-X.1.1.1.1790000000123456789.3",
@@ -47,9 +47,11 @@ func TestTakingAMessageDoesNotAllocate(t *testing.T) {
 	}
 	allocs := testing.AllocsPerRun(1000, func() {
 		r.delivered, r.next = 0, 1
-		if err := r.handle(msg); err != nil {
+		at, ok, err := r.accept(msg)
+		if !ok || err != nil {
 			t.Fatal(err)
 		}
+		r.fill(at, msg)
 		if m := r.filling.Messages[0]; m.Kind != router.FixMessage || m.Fix.Device != "ann.phone" {
 			t.Fatalf("got %+v", m)
 		}
@@ -77,7 +79,7 @@ func TestStatusMessages(t *testing.T) {
 		{"404", nil, 100, false},
 		{"503", nil, 100, false},
 	} {
-		r := &reader{asked: 100, delivered: 5}
+		r := &puller{asked: 100, delivered: 5}
 		if err := r.status(tc.status, tc.header); (err == nil) != tc.session || r.asked != tc.asked {
 			t.Errorf("%s %v: got %v, %d asked", tc.status, tc.header, err, r.asked)
 		}
@@ -88,9 +90,11 @@ func TestR15_AReaderThatHearsNothingIsDead(t *testing.T) {
 	server := natstest.Start(t)
 	d := &Durable{intake: intake{nc: server.Conn(t)}, pull: defaultPull(1 << 20)}
 	d.pull.silence = 50 * time.Millisecond
-	r := newReader(d, 0, 0, make(chan *router.Batch))
-	r.msgs = make(chan *nats.Msg)
-	r.pull = &nats.Msg{Subject: "nobody.listens"}
+	r := &reader{
+		track:  newTrack(d, 0, 0),
+		out:    make(chan *router.Batch),
+		puller: &puller{d: d, msgs: make(chan *nats.Msg), request: &nats.Msg{Subject: "nobody.listens"}},
+	}
 	began := time.Now()
 	if err := r.loop(t.Context(), nil); !errors.Is(err, errSilent) {
 		t.Fatalf("got %v", err)

@@ -51,14 +51,15 @@ type NATS struct {
 	TLS      TLS          `yaml:"tls"`
 	// Namespace begins the names of all subjects and, in upper case, streams.
 	Namespace string `yaml:"namespace" default:"tripline"`
+	// MaxStore bounds all streams together; 0: 80 % of the disk that is free
+	// at the first start, then kept; of an external server, what its account
+	// allows.
+	MaxStore Size `yaml:"max_store"`
 
 	// The rest is for the embedded server only.
 
 	// StoreDir is relative to the working directory.
 	StoreDir string `yaml:"store_dir" default:"./tripline-data"`
-	// MaxStore bounds all streams together; 0: 80 % of the disk that is free
-	// at the first start, then kept.
-	MaxStore Size `yaml:"max_store"`
 	// Sync is SyncInterval or SyncAlways.
 	Sync       string `yaml:"sync" default:"interval" oneof:"interval,always"`
 	Listen     string `yaml:"listen" default:"127.0.0.1:4222"`

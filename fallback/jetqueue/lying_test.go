@@ -26,7 +26,6 @@ type liar struct {
 func (l *liar) answer(m *nats.Msg) {
 	verb, stream, _ := strings.Cut(strings.TrimPrefix(m.Subject, "$JS.API.STREAM."), ".")
 	if verb == "MSG" {
-		_, stream, _ = strings.Cut(stream, ".")
 		_ = m.Respond(l.message(m.Data))
 		return
 	}

@@ -101,16 +101,23 @@ const overhead = 384
 // Offer implements [router.Outlet]. Triggers of a partition that is not owned
 // yet wait in memory.
 func (o *Outlet) Offer(ctx context.Context, t router.Trigger, settled func()) {
+	o.Accept(ctx, t, settled)
+}
+
+// Accept is [Outlet.Offer], and tells whether the outlet has taken the
+// trigger. It has not if ctx has ended or the outlet is stopping: then
+// settled will never be called, and the trigger can go to a successor.
+func (o *Outlet) Accept(ctx context.Context, t router.Trigger, settled func()) bool {
 	e := &entry{trigger: t, settled: settled, size: overhead + len(t.Body) + len(t.ID) + len(t.Device)}
 	for {
 		o.mu.Lock()
 		if o.closed || o.core.stopping || ctx.Err() != nil {
 			o.mu.Unlock()
-			return
+			return false
 		}
 		if o.core.offer(o.Now(), e) {
 			o.unlockAndAct()
-			return
+			return true
 		}
 		o.stats.blocked++
 		room := o.await(func(c *core) bool {

@@ -72,6 +72,17 @@ func (o *Outlet) Redrive(ctx context.Context, d DeadLetter) error {
 	return nil
 }
 
+// Retire prepares the outlet for a successor over the same queue: it takes
+// nothing more, and parks what waits in memory at once. Calls in flight go on.
+// When [Outlet.Run] has returned, after its context has ended, the successor
+// may begin.
+func (o *Outlet) Retire() {
+	o.mu.Lock()
+	o.core.stop()
+	o.core.evacuateAll(o.Now())
+	o.unlockAndAct()
+}
+
 // Pause stops the replay, on an operator's behalf: what is parked stays so.
 // Live triggers of slots that have nothing parked are still delivered.
 func (o *Outlet) Pause() { o.setPaused(true) }

@@ -82,6 +82,11 @@ func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan
 	if d.shared != nil {
 		return d.shared.read(ctx, partition, from, out)
 	}
+	return d.readAlone(ctx, partition, from, out)
+}
+
+// readAlone reads a partition through a consumer of its own.
+func (d *Durable) readAlone(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
 	r := &reader{track: newTrack(d, partition, from), out: out}
 	err := d.keep(ctx, func(changed <-chan nats.Status) (bool, error) {
 		before := r.next

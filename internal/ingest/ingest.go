@@ -27,8 +27,8 @@ type Config struct {
 	// Shared, in durable mode, reads all partitions through one consumer
 	// without a filter. For the server that is two to five times less work
 	// than a filtered consumer for each, so it is right where this process
-	// has most of the partitions. In exchange a partition that takes nothing
-	// for long holds up the others.
+	// has most of the partitions. A partition that takes nothing for a second
+	// or two holds up the others so long, and is then read by itself.
 	Shared bool
 	Hooks  Hooks
 }

@@ -11,62 +11,73 @@ import (
 	"github.com/tripline/tripline/router"
 )
 
+// benchPartitions is the default number of partitions.
+const benchPartitions = 16
+
 // BenchmarkFixRead reads one stored location per iteration out of a real
-// server, in the same run beside nats.go's ordered consumer that only counts.
-// A part of the allocations is the server's and the client's: four per message
-// come with nats.go.
+// server, all partitions at once, beside nats.go's ordered consumer that only
+// counts. The server's and the client's allocations are in the figures; the
+// reader has none of its own, which a test holds.
 func BenchmarkFixRead(b *testing.B) {
-	b.Run("tripline", func(b *testing.B) {
-		d := filled(b)
-		out := make(chan *router.Batch)
-		ctx, cancel := context.WithCancel(b.Context())
-		done := make(chan error)
-		go func() { done <- d.source.Read(ctx, 0, 0, out) }()
-		b.ResetTimer()
-		for n := 0; n < b.N; {
-			batch := <-out
-			n += len(batch.Messages)
-			batch.Release()
-		}
-		b.StopTimer()
-		cancel()
+	for name, shared := range map[string]bool{"each": false, "shared": true} {
+		b.Run(name, func(b *testing.B) { benchRead(b, filled(b, shared)) })
+	}
+	b.Run("ordered-consumer", func(b *testing.B) { benchOrderedConsumer(b, filled(b, false)) })
+}
+
+func benchRead(b *testing.B, d *durable) {
+	out := make(chan *router.Batch)
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error)
+	b.ResetTimer()
+	for p := range benchPartitions {
+		go func() { done <- d.source.Read(ctx, p, 0, out) }()
+	}
+	for n := 0; n < b.N; {
+		batch := <-out
+		n += len(batch.Messages)
+		batch.Release()
+	}
+	b.StopTimer()
+	cancel()
+	for range benchPartitions {
 		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func benchOrderedConsumer(b *testing.B, d *durable) {
+	stream, err := d.js.Stream(b.Context(), ingest.StreamName(namespace))
+	if err != nil {
+		b.Fatal(err)
+	}
+	consumer, err := stream.OrderedConsumer(b.Context(), jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	n, done := 0, make(chan struct{})
+	b.ResetTimer()
+	reading, err := consumer.Consume(func(jetstream.Msg) {
+		if n++; n == b.N {
+			close(done)
+		}
 	})
-	b.Run("ordered-consumer", func(b *testing.B) {
-		d := filled(b)
-		stream, err := d.js.Stream(b.Context(), ingest.StreamName(namespace))
-		if err != nil {
-			b.Fatal(err)
-		}
-		consumer, err := stream.OrderedConsumer(b.Context(), jetstream.OrderedConsumerConfig{FilterSubjects: []string{"loc.0.>"}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		n, done := 0, make(chan struct{})
-		b.ResetTimer()
-		reading, err := consumer.Consume(func(jetstream.Msg) {
-			if n++; n == b.N {
-				close(done)
-			}
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		<-done
-		b.StopTimer()
-		reading.Stop()
-	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	<-done
+	b.StopTimer()
+	reading.Stop()
 }
 
 // filled is a stream with b.N locations of many devices.
-func filled(b *testing.B) *durable {
+func filled(b *testing.B, shared bool) *durable {
 	b.Helper()
 	b.ReportAllocs()
-	d := newDurable(b, 1)
+	d := newDurable(b, benchPartitions, shared)
 	for i := range b.N {
-		_, err := d.js.PublishAsync(fmt.Sprintf("location.dev-%d", i%1000), []byte(location(i)), jetstream.WithStallWait(patience))
+		_, err := d.js.PublishAsync(fmt.Sprintf("location.dev-%d", i%6000), []byte(location(i)), jetstream.WithStallWait(patience))
 		if err != nil {
 			b.Fatal(err)
 		}

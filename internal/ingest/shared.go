@@ -12,6 +12,17 @@ import (
 	"github.com/tripline/tripline/router"
 )
 
+// errHeldUp is why a partition is read by itself from then on.
+var errHeldUp = errors.New("its partition held up the others, and is read by itself from here")
+
+const (
+	// A member that took nothing at this many looks in a row is on its own
+	// from then on: a partition that waits for a consumer's full queue must
+	// not keep the others from theirs.
+	stuckLooks = 3
+	lookEvery  = 500 * time.Millisecond
+)
+
 // errJoined ends a session of the shared reader because a partition joined
 // that has to be read from an earlier position.
 var errJoined = errors.New("a partition joined")
@@ -37,8 +48,10 @@ type shared struct {
 type member struct {
 	track
 	began bool               // a session since it joined has begun
+	stuck int                // looks in a row at which it had no room
 	in    chan *router.Batch // closed when reading has failed for good, after err is set
-	// err is why; read after in was closed.
+	// err is why; with errHeldUp, what is in filling was not handed over. Both
+	// are read after in was closed.
 	err error
 }
 
@@ -59,6 +72,9 @@ func (s *shared) read(ctx context.Context, partition int, from uint64, out chan<
 		case <-ctx.Done():
 			return nil
 		case batch, ok := <-m.in:
+			if !ok && errors.Is(m.err, errHeldUp) {
+				return s.d.readAlone(ctx, partition, m.filling.Messages[0].Seq, out)
+			}
 			if !ok {
 				return fmt.Errorf("reading partition %d: %w", partition, m.err)
 			}
@@ -180,6 +196,8 @@ func (s *shared) session(ctx context.Context, changed <-chan nats.Status) error 
 	defer stop()
 	heard := newSilence(s.d.pull.silence)
 	defer heard.stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	blocked, _ := s.flush()
 	for {
 		if err := p.ask(); err != nil {
@@ -203,6 +221,10 @@ func (s *shared) session(ctx context.Context, changed <-chan nats.Status) error 
 			heard.something()
 			if blocked, err = s.take(p, msg); err != nil {
 				return err
+			}
+		case <-look.C:
+			if blocked {
+				blocked = s.evict()
 			}
 		case <-heard.tick.C:
 			if heard.tooLong(in != nil) {
@@ -293,10 +315,30 @@ func (s *shared) flushLocked() (blocked bool) {
 	return blocked
 }
 
+// evict puts members that take nothing on their own, and tells whether one is
+// left that has no room.
+func (s *shared) evict() (blocked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.members {
+		if m == nil || !full(m.filling) || m.hand() {
+			continue
+		}
+		if m.stuck++; m.stuck >= stuckLooks {
+			s.fail(m, errHeldUp)
+			s.d.hooks.rebuilt(m.partition, errHeldUp)
+			continue
+		}
+		blocked = true
+	}
+	return blocked
+}
+
 // hand passes on the batch that is being filled, if there is room for it.
 func (m *member) hand() bool {
 	select {
 	case m.in <- m.filling:
+		m.stuck = 0
 		m.filling = m.batches.get()
 		return true
 	default:

@@ -92,3 +92,31 @@ func TestSharedReaderFailsTheOneThatCantBeReadOnly(t *testing.T) {
 		t.Fatalf("got sequence %d, want 2", m.Seq)
 	}
 }
+
+func TestR1_APartitionThatTakesNothingDoesNotHoldUpTheOthers(t *testing.T) {
+	const fixes = 2000
+	d := newDurable(t, 2, true)
+	var subjects [2]string
+	for i := 0; subjects[0] == "" || subjects[1] == ""; i++ {
+		s := fmt.Sprintf("location.dev-%d", i)
+		subjects[router.PartitionOf(s, 2)] = s
+	}
+	stuck, going := read(t, d.source, 0, 0), read(t, d.source, 1, 0)
+	for i := range fixes {
+		d.store(t, subjects[0], location(i))
+	}
+	for i := range fixes {
+		d.store(t, subjects[1], location(i))
+	}
+	for i := range fixes {
+		if m := going.next(t); m.Fix.TS != 1_700_000_000_000+int64(i) {
+			t.Fatalf("fix %d: got %+v", i, m)
+		}
+	}
+	// It misses nothing once it takes again.
+	for i := range fixes {
+		if m := stuck.next(t); m.Seq != uint64(i+1) {
+			t.Fatalf("got sequence %d, want %d", m.Seq, i+1)
+		}
+	}
+}

@@ -49,3 +49,13 @@ func (h *histogram) quantile(percent int) time.Duration {
 	}
 	return 0
 }
+
+// least returns the lowest latency, to within 7 %, and 0 if h is empty.
+func (h *histogram) least() time.Duration {
+	for i, n := range h {
+		if n > 0 {
+			return middle(i)
+		}
+	}
+	return 0
+}

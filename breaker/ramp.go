@@ -24,6 +24,11 @@ type RampConfig struct {
 	// P99 is the limit of the latency, as in [Config]. 1 ms to 10 min,
 	// default 50 ms.
 	P99 time.Duration
+	// Ordinary, if it isn't nil, is asked at each tick what a call ordinarily
+	// takes; 0 means that it isn't known. [Breaker.Ordinary] is made for it:
+	// after an outage that nothing healthy preceded, it learns as the
+	// consumer's caches fill.
+	Ordinary func() time.Duration
 	// Settle is how long the ramp must have held nobody back to end below
 	// Max. 0 to 1 h, default 10 s; [None] for none.
 	Settle time.Duration
@@ -63,11 +68,11 @@ const (
 // String returns "live" or "backlog".
 func (s Source) String() string { return inWords(s, "live", "backlog") }
 
-// Ramp is the window of calls in flight after a close: it starts small, grows
-// while somebody is held back and the consumer keeps up, and shrinks when
-// more than 5 % of the calls of a tick take longer than the guard, half-way
-// between what the consumer ordinarily takes and the limit. So the load finds
-// what the consumer can do before the breaker has to tell it.
+// Ramp is the window of calls in flight after a close. Every 250 ms it shrinks
+// to 0.7 of itself if more than 5 % of the calls took longer than the guard,
+// which lies half-way between what the consumer ordinarily takes and the
+// limit; it grows by one if no more than 1 % did and somebody was held back.
+// So the load finds what the consumer can do before the breaker has to tell it.
 //
 // It is pure, as the breaker is: the caller passes the time, which must not
 // fall. It must hear of every call, also while it is not in force. It is not
@@ -105,7 +110,7 @@ func NewRamp(c RampConfig) *Ramp {
 // Begin puts the ramp in force after a close. ordinary is what a call
 // ordinarily takes, see [Breaker.Ordinary].
 func (r *Ramp) Begin(now, ordinary time.Duration) {
-	r.guard = (min(max(ordinary, 0), r.cfg.P99) + r.cfg.P99) / 2
+	r.setGuard(ordinary)
 	r.active = true
 	r.window = r.cfg.Start
 	r.heldAt = now
@@ -116,6 +121,10 @@ func (r *Ramp) Begin(now, ordinary time.Duration) {
 	for c := r.calls.oldest(); c != nil && now-c.begin > r.guard; c = r.calls.oldest() {
 		r.calls.pass(r.calls.head)
 	}
+}
+
+func (r *Ramp) setGuard(ordinary time.Duration) {
+	r.guard = (min(max(ordinary, 0), r.cfg.P99) + r.cfg.P99) / 2
 }
 
 // Throttle takes note that the consumer answered a call by asking for fewer
@@ -266,8 +275,16 @@ func (r *Ramp) judge() {
 	switch {
 	case 20*r.over > r.judged:
 		r.window = max(1, r.window*7/10)
-	case r.held:
+	// Growing takes more than not having to shrink: where calls queue for a
+	// single slot behind the consumer's cache, a few that pass the guard now
+	// are a few over the limit with one more in flight.
+	case r.held && 100*r.over <= r.judged:
 		r.window = min(r.window+1, r.cfg.Max)
+	}
+	if r.cfg.Ordinary != nil {
+		if ordinary := r.cfg.Ordinary(); ordinary > 0 {
+			r.setGuard(ordinary)
+		}
 	}
 	if !r.backlog && (r.window >= r.cfg.Max || r.ends-r.heldAt >= r.cfg.Settle) {
 		r.active = false

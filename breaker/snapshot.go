@@ -109,15 +109,23 @@ func ratio(part, whole int) float64 {
 }
 
 // Ordinary returns what a call to the consumer ordinarily takes: the median
-// of the last healthy window, else the fastest healthy probe of the last
-// half-open state, else 0. It is what [Ramp.Begin] wants.
+// of the last healthy window; while there has been none, the fastest healthy
+// probe or call since the breaker was last open; else 0. It is what a [Ramp]
+// wants.
 func (b *Breaker) Ordinary() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.measured.healthy != 0 {
 		return b.measured.healthy
 	}
-	return b.measured.fastest
+	fastest := b.measured.fastest
+	if b.state == Closed {
+		all := b.window.latencies()
+		if call := all.least(); call > 0 && (fastest == 0 || call < fastest) {
+			fastest = call
+		}
+	}
+	return fastest
 }
 
 // measured is what the breaker remembers of latencies beyond its window. It

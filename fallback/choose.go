@@ -31,6 +31,7 @@ type task struct {
 	acks   uint64           // load: durable items that the answer must take into account
 	rank   int              // load: where it is counted, unknownRank if its rank is not known
 	pace   breaker.RampCall // call
+	probed uint64           // call: core.probed when it was given out
 	reason DeadReason       // bury
 	died   time.Time        // bury: set by the first try, kept when it is repeated
 }
@@ -71,7 +72,7 @@ func (c *core) more() bool {
 	case c.disabled || c.state == breaker.Open || c.rate.short:
 		return false
 	case c.state == breaker.HalfOpen:
-		return !c.capped && (c.calls.n > 0 || loaded || c.demoted.n > 0)
+		return c.calls.n > 0 && c.probesBacklog() || !c.capped && (c.calls.n > 0 || loaded || c.demoted.n > 0)
 	}
 	return (c.calls.n > 0 || loaded) && c.ramp.InFlight() < c.ramp.Window()
 }
@@ -111,17 +112,15 @@ func (c *core) nextCall(now time.Duration) task {
 // probe only if there is no other.
 func (c *core) nextProbe(now time.Duration) task {
 	switch {
-	case c.capped:
-		return task{}
 	case !c.probesBacklog():
-		if c.calls.n == 0 || !c.rate.take(now) {
+		if c.capped || c.calls.n == 0 || !c.rate.take(now) {
 			return task{}
 		}
 		return c.callLive(now, false)
 	case c.calls.n > 0:
 		c.divertAll(now, ReasonProbeCap)
 	}
-	if c.stopping || c.unread.n > 0 || c.fetching[unknownRank] > 0 {
+	if c.capped || c.stopping || c.unread.n > 0 || c.fetching[unknownRank] > 0 {
 		return task{} // the priorities are not known yet: nextLoad sees to it
 	}
 	for r := range c.loaded {
@@ -219,13 +218,13 @@ func (c *core) callLive(now time.Duration, both bool) task {
 	c.begin(s)
 	c.lane--
 	c.inFlight++
-	return task{kind: call, s: s, e: s.run.pop(), pace: c.ramp.Start(now, breaker.Live, both)}
+	return task{kind: call, s: s, e: s.run.pop(), probed: c.probed, pace: c.ramp.Start(now, breaker.Live, both)}
 }
 
 // callBacklog is the turn of a slot's first item: to be called, or buried.
 func (c *core) callBacklog(now time.Duration, s *slot, both bool) task {
 	c.begin(s)
-	t := task{kind: call, s: s, item: s.head}
+	t := task{kind: call, s: s, item: s.head, probed: c.probed}
 	switch {
 	case s.doom != "":
 		t.kind, t.reason, t.died = bury, s.doom, s.died

@@ -59,7 +59,8 @@ type core struct {
 	parking  int // slots that are parking
 	stored   int // durable items, all slots
 
-	capped bool // the breaker has all its probes out
+	capped bool   // the breaker has all its probes out, and none has ended since
+	probed uint64 // probes that have ended
 	turns  uint64
 
 	served   bool // a call has ended
@@ -71,8 +72,7 @@ type core struct {
 	evicting int  // evictions under way
 	evict    int  // evictions wanted
 
-	throttled int  // answers in a row that asked for fewer calls
-	nudge     bool // poll is due at once
+	nudge bool // poll is due at once
 
 	out *effects
 }
@@ -255,81 +255,4 @@ func rank(p router.Priority) int {
 		return 2
 	}
 	return 1
-}
-
-// observe tells the core what state the breaker is in.
-func (c *core) observe(now time.Duration, state breaker.State) {
-	c.capped = false
-	if state == c.state {
-		return
-	}
-	was := c.state
-	c.state, c.nudge = state, true
-	switch state {
-	case breaker.Open:
-		c.ramp.End()
-		c.divertAll(now, ReasonOpen)
-	case breaker.HalfOpen:
-		c.hurry(now)
-	case breaker.Closed:
-		c.forgive(now)
-		if was != breaker.Closed {
-			c.ramp.Begin(now, c.ordinary())
-		}
-	}
-}
-
-// hurry readies, for the probes, the slots whose first item waits only
-// because it failed before: the open window was wait enough. They come after
-// all others.
-func (c *core) hurry(now time.Duration) {
-	for s := c.waiting.first; s != nil; {
-		next := s.links[turnLink].next
-		if !s.held {
-			s.notBefore, s.demoted = 0, true
-			c.file(now, s, false)
-		}
-		s = next
-	}
-}
-
-// forgive forgets, on a close, whose probes failed.
-func (c *core) forgive(now time.Duration) {
-	for c.demoted.n > 0 {
-		c.file(now, c.demoted.first, false)
-	}
-}
-
-// poll applies what time alone decides and returns when to call it again.
-func (c *core) poll(now time.Duration) (next time.Duration) {
-	for {
-		w, ok := c.wakes.due(now)
-		if !ok {
-			break
-		}
-		switch w.kind {
-		case wakeTurn:
-			if w.s.links[turnLink].in == &c.waiting {
-				c.file(now, w.s, false)
-			}
-		case wakePark:
-			c.repark(w.s)
-		}
-	}
-	c.hand()
-	c.nudge = false
-	return min(c.wakes.next(), c.ramp.Poll(now, c.parking > 0), c.rate.next(now))
-}
-
-// wakeAt returns when poll is due at the latest, as far as the core has
-// changed that since.
-func (c *core) wakeAt(now func() time.Duration) time.Duration {
-	if c.nudge {
-		return 0
-	}
-	at := c.wakes.next()
-	if c.rate.short {
-		at = min(at, c.rate.next(now()))
-	}
-	return at
 }

@@ -209,8 +209,12 @@ func (w *world) call(r *running) (task, bool) {
 	}
 	res := w.consumer(t.trigger())
 	res.probe = r.permit.Probe()
-	kind := w.core.kind(res)
-	res.verdict = r.permit.Report(w.now, breaker.Outcome{Kind: kind, RetryAfter: res.retryAfter})
+	if res.cause == router.Throttled {
+		w.throttled++
+	} else {
+		w.throttled = 0
+	}
+	res.verdict = r.permit.Report(w.now, breaker.Outcome{Kind: kind(res, w.throttled), RetryAfter: res.retryAfter})
 	w.core.observe(w.now, w.brk.State())
 	w.logf("%s: ok=%v cause=%v probe=%v verdict=%v", w.name(t), res.ok, res.cause, res.probe, res.verdict)
 	return w.core.called(w.now, t, res), true

@@ -53,6 +53,7 @@ type world struct {
 	// durable in the queue yet.
 	redriving map[string]bool
 	dropped   int
+	throttled int // answers in a row
 	mood      mood
 	sunny     bool
 	log       []string

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tripline/tripline/breaker"
@@ -27,6 +28,8 @@ type Outlet struct {
 	cfg     Config // with defaults, never written to
 	limits  breaker.Config
 	origin  time.Time // of the outlet's clock
+
+	throttled atomic.Int64 // answers in a row that asked for fewer calls
 
 	rearm chan struct{} // tells the clock that it is armed too late
 	hand  chan struct{} // tells the parker that there is something to park

@@ -75,7 +75,9 @@ func (c *core) refused(now time.Duration, t task, why Reason) task {
 	c.inFlight--
 	c.ramp.Done(now, t.pace)
 	c.rate.giveBack()
-	c.capped = c.capped || why == ReasonProbeCap
+	if why == ReasonProbeCap && c.probed == t.probed {
+		c.capped = true // until one of those that are out has ended
+	}
 	if t.e == nil {
 		c.end(now, t.s, true)
 		return task{}
@@ -109,13 +111,11 @@ func (c *core) returned(now time.Duration, t task, why Reason) {
 	c.hand()
 }
 
-// kind says what the breaker is told of a call. A consumer that asks for
-// fewer calls is not sick, so long as it does not ask all the time; but as a
-// probe it has not proved that it is well.
-func (c *core) kind(r result) breaker.Kind {
-	if r.ok || r.cancelled || r.cause != router.Throttled {
-		c.throttled = 0
-	}
+// kind says what the breaker is told of a call. throttled is how many answers
+// in a row have asked for fewer calls: a consumer that does is not sick, so
+// long as it does not do it all the time; but as a probe it has not proved
+// that it is well.
+func kind(r result, throttled int) breaker.Kind {
 	switch {
 	case r.ok:
 		return breaker.OK
@@ -128,7 +128,7 @@ func (c *core) kind(r result) breaker.Kind {
 	case router.Unsent, router.Gone:
 		return breaker.Ignored
 	case router.Throttled:
-		if c.throttled++; c.throttled%throttledBad != 0 && !r.probe {
+		if throttled%throttledBad != 0 && !r.probe {
 			return breaker.Ignored
 		}
 	}
@@ -141,6 +141,10 @@ func (c *core) called(now time.Duration, t task, r result) task {
 	c.inFlight--
 	c.served = true
 	t.s.tried++
+	if r.probe {
+		c.capped = false
+		c.probed++
+	}
 	if r.cause == router.Throttled && !r.probe {
 		c.ramp.Throttle(now, t.pace, c.ordinary())
 		c.nudge = true

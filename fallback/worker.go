@@ -70,6 +70,9 @@ func (w *worker) take() bool {
 		}
 		w.task = o.core.next(o.Now())
 		if w.task.kind != idle {
+			if at := o.Now() + o.limits.P99; w.task.kind == call && at < o.armed {
+				o.arm(at) // the clock sees the call pass the limit in flight
+			}
 			o.unlockAndAct()
 			return true
 		}
@@ -185,21 +188,9 @@ func (w *worker) deliver(t task) task {
 		return o.step(func(c *core, now time.Duration) task { return c.refused(now, t, why) })
 	}
 	w.permit = permit
-	o.watchCall(w.begun)
 	w.calling = true
 	err = w.callSink(t.trigger())
 	return w.ended(err)
-}
-
-// watchCall has the clock see the call pass the limit, if it is still in
-// flight then.
-func (o *Outlet) watchCall(begun time.Duration) {
-	at := begun + o.limits.P99 + 1
-	o.mu.Lock()
-	if at < o.armed {
-		o.arm(at)
-	}
-	o.mu.Unlock()
 }
 
 // callSink makes one call. A panic in the sink is an error of that call.
@@ -228,11 +219,9 @@ func (w *worker) ended(err error) task {
 	o, t := w.o, w.task
 	w.calling = false
 	r := w.result(err)
-	o.mu.Lock()
-	kind := o.core.kind(r)
-	o.mu.Unlock()
+	row := o.throttledRow(r.cause == router.Throttled)
 	now := o.Now()
-	r.verdict = w.permit.Report(now, breaker.Outcome{Kind: kind, RetryAfter: r.retryAfter})
+	r.verdict = w.permit.Report(now, breaker.Outcome{Kind: kind(r, row), RetryAfter: r.retryAfter})
 	w.tell(t, r, now-w.begun)
 	o.mu.Lock()
 	now = o.Now()
@@ -241,6 +230,18 @@ func (w *worker) ended(err error) task {
 	follow := o.core.called(now, t, r)
 	o.unlockAndAct()
 	return follow
+}
+
+// throttledRow counts a call into the row of those that were answered with a
+// wish for fewer, or ends the row, and returns its length.
+func (o *Outlet) throttledRow(throttled bool) int {
+	if !throttled {
+		if o.throttled.Load() > 0 {
+			o.throttled.Store(0)
+		}
+		return 0
+	}
+	return int(o.throttled.Add(1))
 }
 
 // result reads the error of a call.
@@ -304,35 +305,4 @@ func (w *worker) tell(t task, r result, latency time.Duration) {
 	if r.cause == router.Gone && !r.ok && hooks.Disabled != nil {
 		hooks.Disabled()
 	}
-}
-
-// evict makes room in the queue: its oldest item becomes a dead letter.
-func (o *Outlet) evict(ctx context.Context) {
-	made := false
-	defer func() {
-		o.step(func(c *core, _ time.Duration) task { c.evicted(made); return task{} })
-	}()
-	ask, cancel := context.WithTimeout(ctx, o.cfg.QueueTimeout)
-	defer cancel()
-	item, ok, err := o.queue.Oldest(ask)
-	o.queueError("reading the oldest item", err)
-	if err != nil || !ok {
-		return
-	}
-	t := o.step(func(c *core, _ time.Duration) task { return c.claim(&item) })
-	if t.kind == idle {
-		return
-	}
-	if t.kind == bury {
-		t.died = time.Now()
-		if err := o.buryOne(ctx, t, "", 0); err != nil {
-			o.step(func(c *core, now time.Duration) task { return c.unclaim(now, t, errors.Is(err, ErrFull)) })
-			return
-		}
-		t = o.step(func(c *core, _ time.Duration) task { return c.passed(t) })
-	}
-	err = o.queue.Delete(ask, item.Seq)
-	o.queueError("deleting an evicted item", err)
-	made = err == nil
-	o.step(func(c *core, now time.Duration) task { return c.erased(now, t, err) })
 }

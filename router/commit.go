@@ -28,7 +28,7 @@ func (p *Partition) commit(ctx context.Context) error {
 		case <-progress.C:
 			all = true
 		}
-		if err := p.commitNow(ctx, all); err != nil {
+		if _, err := p.commitNow(ctx, all); err != nil {
 			return err
 		}
 		if !pause(ctx, p.cfg.CommitEvery) {
@@ -37,21 +37,22 @@ func (p *Partition) commit(ctx context.Context) error {
 	}
 }
 
-// commitNow commits what there is at the call.
-func (p *Partition) commitNow(ctx context.Context, all bool) error {
+// commitNow commits one step, as often as it takes; false if there is nothing
+// to commit, or ctx ended before it was done.
+func (p *Partition) commitNow(ctx context.Context, all bool) (bool, error) {
 	retry := commitRetryFirst
 	for {
 		st, ok := p.ledger.take(all)
 		if !ok {
-			return nil
+			return false, nil
 		}
 		err := p.commitStep(ctx, st)
 		if err == nil || errors.Is(err, ErrFenced) {
-			return err
+			return err == nil, err
 		}
 		all = true
 		if !pause(ctx, retry) {
-			return nil
+			return false, nil
 		}
 		retry = min(2*retry, commitRetryMost)
 	}

@@ -22,8 +22,9 @@ type device struct {
 	fix     uint64 // position of its newest accepted or buffered fix
 	since   time.Time
 	heapIdx int
-	unsaved int  // claims whose presence is not saved yet
-	gone    bool // removed from the table
+	turn    *claim // its claim of the turn under way
+	unsaved int    // claims whose presence is not saved yet
+	gone    bool   // removed from the table
 
 	// Guarded by ledger.mu.
 

@@ -63,6 +63,7 @@ type ledger struct {
 	done   []saved
 	// Progress that is durable.
 	offsetDone, floorDone uint64
+	clockDone             int64
 	// ticket counts the removals asked for, ticketDone the durable ones;
 	// durable is closed and replaced when that rises.
 	ticket, ticketDone uint64
@@ -82,7 +83,7 @@ func (l *ledger) begin(s Saved) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.loop = loopState{next: s.Offset, floor: s.ReplayFrom, clock: s.Clock}
-	l.offsetDone, l.floorDone = s.Offset, s.ReplayFrom
+	l.offsetDone, l.floorDone, l.clockDone = s.Offset, s.ReplayFrom, s.Clock
 }
 
 // add registers the claims of one position, before any of their triggers is
@@ -198,8 +199,13 @@ func (l *ledger) offset() uint64 {
 	return l.loop.next
 }
 
+// stepMost bounds the presences of a step, so that a commit of very many ends
+// within its timeout.
+const stepMost = 4000
+
 // take returns what a commit must store now; false if there is nothing. Bare
-// progress without presences counts only if all is set.
+// progress without presences counts only if all is set. Where there are more
+// presences than fit a step, they go first, and the progress with the last.
 func (l *ledger) take(all bool) (step, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,6 +214,17 @@ func (l *ledger) take(all bool) (step, bool) {
 	moved := offset != l.offsetDone || floor != l.floorDone
 	if len(l.saves) == 0 && !(all && moved) {
 		return step{}, false
+	}
+	if len(l.saves) > stepMost {
+		l.poke()
+		st := step{offset: l.offsetDone, floor: l.floorDone, clock: l.clockDone, saves: make(map[string]save, stepMost), ticket: l.ticketDone}
+		for name, s := range l.saves {
+			st.saves[name] = s
+			delete(l.saves, name)
+			if len(st.saves) == stepMost {
+				return st, true
+			}
+		}
 	}
 	st := step{offset: offset, floor: floor, clock: l.loop.clock, saves: l.saves, ticket: l.ticket}
 	l.saves = make(map[string]save)
@@ -218,7 +235,7 @@ func (l *ledger) take(all bool) (step, bool) {
 func (l *ledger) committed(st step) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.offsetDone, l.floorDone = st.offset, st.floor
+	l.offsetDone, l.floorDone, l.clockDone = st.offset, st.floor, st.clock
 	for _, s := range st.saves {
 		l.done = append(l.done, saved{s.dev, s.contained, s.claims})
 	}

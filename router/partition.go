@@ -326,23 +326,32 @@ func (p *Partition) presence(d *device) ([]byte, uint64) {
 // drained: the presences that have changed, and progress up to the first
 // trigger that is not settled. It gives up when ctx ends.
 func (p *Partition) Close(ctx context.Context) error {
-	// What a commit in flight at the end of Run has saved counts first; a
-	// device with claims can be flushed only after those.
+	// Twice: devices whose triggers settled last can be flushed only once
+	// the presences that go with those are saved.
 	for range 2 {
 		p.takeSaved(time.Now())
 		p.flush(time.Now(), len(p.devices.byName))
-		p.publish()
-		if err := p.commitNow(ctx, true); err != nil {
+		if err := p.drain(ctx); err != nil {
 			return fmt.Errorf("partition %d: last commit: %w", p.cfg.Partition, err)
 		}
 	}
-	p.takeSaved(time.Now())
-	p.publish()
-	if err := p.commitNow(ctx, true); err != nil {
-		return fmt.Errorf("partition %d: last commit: %w", p.cfg.Partition, err)
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("partition %d: last commit: %w", p.cfg.Partition, ctx.Err())
-	}
 	return nil
+}
+
+// drain commits until nothing is left to commit.
+func (p *Partition) drain(ctx context.Context) error {
+	for {
+		p.takeSaved(time.Now())
+		p.publish()
+		more, err := p.commitNow(ctx, true)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !more {
+			return nil
+		}
+	}
 }

@@ -72,17 +72,13 @@ func (t *turn) takeOne(tr *geofence.Transition, now time.Time) {
 	t.p.cfg.Hooks.transition(tr, wanted)
 }
 
-// claim returns the device's claim of this turn. Few devices have any, most
-// often one.
+// claim returns the device's claim of this turn.
 func (t *turn) claim(d *device, now time.Time) *claim {
-	for _, c := range t.claims {
-		if c.dev == d {
-			return c
-		}
+	if d.turn == nil {
+		d.turn = &claim{dev: d, begun: now}
+		t.claims = append(t.claims, d.turn)
 	}
-	c := &claim{dev: d, begun: now}
-	t.claims = append(t.claims, c)
-	return c
+	return d.turn
 }
 
 func (t *turn) trigger(tr *geofence.Transition, d *device, sequence string) Trigger {
@@ -114,6 +110,7 @@ func (t *turn) end(ctx context.Context) {
 		return
 	}
 	for _, c := range t.claims {
+		c.dev.turn = nil
 		if !c.dev.gone {
 			c.presence, c.contained = t.p.presence(c.dev)
 			c.dev.unsaved++

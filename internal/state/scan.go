@@ -6,25 +6,37 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // errScanBroken says that a scan lost messages on the way, to a reconnect for
-// example. It can be repeated.
+// example.
 var errScanBroken = errors.New("reading the state was interrupted")
 
 const (
 	scanPull = 4096
-	// scanSilence is how long a scan waits for the next message.
-	scanSilence = 10 * time.Second
+	// scanHeartbeat is how often the server shows that it still sends; two
+	// that are missing end the scan.
+	scanHeartbeat = 5 * time.Second
+	// scanTries bounds how often a scan that was interrupted begins anew.
+	scanTries = 3
 )
 
 // scan calls f for the last message of every subject that fits filter, in the
 // order of their sequences. A reader of its own with a single filter is the
 // fastest way to read a part of a stream, and unlike direct gets it asks the
-// stream's leader.
+// stream's leader. A scan that was interrupted begins anew: f may see messages
+// twice.
 func (s *Store) scan(ctx context.Context, filter string, f func(jetstream.Msg, uint64) error) error {
+	for try := 1; ; try++ {
+		err := s.scanOnce(ctx, filter, f)
+		if err == nil || try == scanTries || !errors.Is(err, errScanBroken) {
+			return err
+		}
+	}
+}
+
+func (s *Store) scanOnce(ctx context.Context, filter string, f func(jetstream.Msg, uint64) error) error {
 	consumer, err := s.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubject:     filter,
 		DeliverPolicy:     jetstream.DeliverAllPolicy,
@@ -47,13 +59,17 @@ func (s *Store) scan(ctx context.Context, filter string, f func(jetstream.Msg, u
 	if info.NumPending == 0 {
 		return nil
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(scanPull), jetstream.PullExpiry(scanSilence))
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(scanPull), jetstream.PullHeartbeat(scanHeartbeat))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", filter, err)
 	}
 	defer messages.Stop()
+	untilDone := jetstream.NextContext(ctx)
 	for n := uint64(1); ; n++ {
-		msg, err := nextMessage(ctx, messages)
+		msg, err := messages.Next(untilDone)
+		if errors.Is(err, jetstream.ErrNoHeartbeat) {
+			err = errScanBroken
+		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", filter, err)
 		}
@@ -71,19 +87,4 @@ func (s *Store) scan(ctx context.Context, filter string, f func(jetstream.Msg, u
 			return nil
 		}
 	}
-}
-
-func nextMessage(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
-	nextCtx, cancel := context.WithTimeout(ctx, scanSilence)
-	defer cancel()
-	msg, err := messages.Next(jetstream.NextContext(nextCtx))
-	switch {
-	case err == nil:
-		return msg, nil
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		return nil, errScanBroken
-	}
-	return nil, err
 }

@@ -27,6 +27,7 @@ func (s *service) api() http.Handler {
 		"POST /api/v1/consumers/{name}/pause":   s.action((*fallbackOutlet).pause),
 		"POST /api/v1/consumers/{name}/resume":  s.action((*fallbackOutlet).resume),
 		"POST /api/v1/consumers/{name}/redrive": s.redriveAll,
+		"POST /api/v1/reload":                   s.postReload,
 		"GET /api/v1/fences":                    s.getFences,
 		"GET /api/v1/fences/{id}":               s.getFence,
 		"PUT /api/v1/fences/{id}":               s.putFence,
@@ -110,6 +111,15 @@ func (s *service) action(act func(*fallbackOutlet)) apiFunc {
 		s.log.Info("an operator acted on a consumer", "consumer", m.name, "path", r.URL.Path)
 		return done, nil
 	}
+}
+
+// postReload reads the configuration again. It goes on if the client hangs up:
+// half a reload helps nobody.
+func (s *service) postReload(r *http.Request) (any, error) {
+	if err := s.reload(context.WithoutCancel(r.Context())); err != nil {
+		return nil, statusError{http.StatusConflict, err}
+	}
+	return done, nil
 }
 
 // redriveAll sends all dead letters of a consumer again, in their order.

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +38,10 @@ type Options struct {
 	Version  string
 	Log      *slog.Logger
 	Observer Observer
+	// Reload reads the configuration again, when Hangup gets a value or the API
+	// asks for it. nil: this service doesn't reload.
+	Reload func() (*config.Config, error)
+	Hangup <-chan os.Signal
 	// Started is told once everything runs. It may be nil.
 	Started func(Started)
 }
@@ -70,7 +76,8 @@ type service struct {
 	gauges     *gauges
 	admin      *admin.Server
 
-	stopping atomic.Bool
+	stopping  atomic.Bool
+	reloading sync.Mutex // one at a time; guards what a reload changes in cfg
 }
 
 // source is where locations come from.
@@ -151,6 +158,7 @@ func (s *service) run(ctx context.Context) error {
 	}
 	group.Go(func() error { return s.fences.run(groupCtx) })
 	group.Go(func() error { return s.roster.watch(groupCtx) })
+	group.Go(func() error { return s.awaitHangup(groupCtx) })
 	s.announce()
 
 	err := group.Wait()
@@ -162,6 +170,20 @@ func (s *service) run(ctx context.Context) error {
 	err = errors.Join(err, s.roster.finish(), s.saveProgress(background))
 	stopAdmin()
 	return errors.Join(err, beside.Wait())
+}
+
+// awaitHangup reloads the configuration on each signal.
+func (s *service) awaitHangup(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.opts.Hangup:
+			if err := s.reload(ctx); err != nil {
+				s.log.Error(err.Error())
+			}
+		}
+	}
 }
 
 func (s *service) announce() {

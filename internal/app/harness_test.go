@@ -132,7 +132,10 @@ type running struct {
 // start runs a service until the test ends.
 func start(t *testing.T, path string) running {
 	t.Helper()
-	cfg, err := config.Load(path, config.WithEnv(func(string) (string, bool) { return "", false }))
+	load := func() (*config.Config, error) {
+		return config.Load(path, config.WithEnv(func(string) (string, bool) { return "", false }))
+	}
+	cfg, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +145,7 @@ func start(t *testing.T, path string) running {
 	go func() {
 		done <- app.Run(ctx, cfg, app.Options{
 			Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Reload:  load,
 			Started: func(s app.Started) { started <- s },
 		})
 	}()

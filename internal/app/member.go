@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,12 +27,15 @@ type member struct {
 	sink   sink
 	queue  *jetqueue.Queue
 	outlet *fallback.Outlet
+	relay  *relay // what the partitions offer to; outlives the outlet
 
 	diverted atomic.Uint64
 
-	stop context.CancelFunc
-	done chan struct{} // closed when the outlet has returned
-	err  error         // what it returned; read it after done
+	stop    context.CancelFunc // nil before start
+	done    chan struct{}      // closed when the outlet has returned
+	err     error              // what it returned; read it after done
+	retired atomic.Bool        // it is meant to end
+	finish  func() error       // see end; more than once does nothing more
 }
 
 // parts is what members are built with; all consumers share it.
@@ -56,6 +60,7 @@ func newMember(ctx context.Context, p *parts, c config.Consumer, budget config.B
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
 	m := &member{name: c.Name, cfg: c, match: match, done: make(chan struct{})}
+	m.finish = sync.OnceValue(m.end)
 	if m.sink, err = newSink(c, p.namespace, p.version, p.sinks); err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
@@ -69,6 +74,7 @@ func newMember(ctx context.Context, p *parts, c config.Consumer, budget config.B
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
 	m.outlet = fallback.New(m.sink, breaker.New(m.breakerConfig(p)), m.queue, fallback.With(m.outletConfig(p)))
+	m.relay = newRelay(m.outlet)
 	return m, nil
 }
 
@@ -191,9 +197,9 @@ func (m *member) start(ctx context.Context) {
 	}()
 }
 
-// finish stops the outlet, waits until what it holds is delivered or parked,
-// and gives back what belongs to it.
-func (m *member) finish() error {
+// end stops the outlet, waits until what it holds is delivered or parked, and
+// gives back what belongs to it.
+func (m *member) end() error {
 	if m.stop != nil {
 		m.stop()
 		<-m.done

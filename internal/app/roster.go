@@ -13,7 +13,6 @@ import (
 
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/admin/live"
-	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/router"
 )
 
@@ -23,7 +22,7 @@ type roster struct {
 	// list is what the partitions read.
 	list atomic.Pointer[[]router.Consumer]
 
-	mu      sync.Mutex // guards members
+	mu      sync.Mutex // guards members, and the matches of each
 	members []*member
 }
 
@@ -34,6 +33,9 @@ func (s *service) openConsumers(ctx context.Context) error {
 		store: s.nats.store, sinks: s.nats.out,
 		metrics: s.metrics, hub: s.hub, observer: s.opts.Observer, log: s.log,
 	}}
+	if err := s.fitQueues(ctx, s.budget); err != nil {
+		return err
+	}
 	for _, c := range s.cfg.Consumers {
 		m, err := newMember(ctx, s.roster.parts, c, s.budget)
 		if err != nil {
@@ -49,7 +51,7 @@ func (s *service) openConsumers(ctx context.Context) error {
 func (r *roster) publish() {
 	list := make([]router.Consumer, len(r.members))
 	for i, m := range r.members {
-		list[i] = router.Consumer{Name: m.name, Match: m.match, Outlet: m.outlet}
+		list[i] = router.Consumer{Name: m.name, Match: m.match, Outlet: m.relay}
 	}
 	r.list.Store(&list)
 }
@@ -85,6 +87,9 @@ func (r *roster) watch(ctx context.Context) error {
 		for _, m := range r.all() {
 			select {
 			case <-m.done:
+				if m.retired.Load() {
+					continue
+				}
 				return fmt.Errorf("consumer %s: its outlet has ended: %w", m.name, m.err)
 			default:
 			}
@@ -171,12 +176,3 @@ func (m *member) view(perSecond float64) live.Consumer {
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// configured returns the names of the consumers in a configuration.
-func configured(c *config.Config) []string {
-	names := make([]string, len(c.Consumers))
-	for i := range c.Consumers {
-		names[i] = c.Consumers[i].Name
-	}
-	return names
-}

@@ -26,12 +26,12 @@ type Index struct {
 	mu sync.Mutex // one writer at a time; guards tree
 	// tree is the writer's own. A reader gets a copy, which shares its nodes:
 	// the next write copies the nodes that it touches.
-	tree *rtree.RTreeG[*Fence]
+	tree *rtree.RTreeG[*item]
 }
 
 // NewIndex returns an index of the fences. A duplicate id is an error.
 func NewIndex(fences ...*Fence) (*Index, error) {
-	ix := &Index{tree: &rtree.RTreeG[*Fence]{}}
+	ix := &Index{tree: &rtree.RTreeG[*item]{}}
 	ix.newest.Store(&Snapshot{tree: ix.tree.Copy(), change: &change{}})
 	if err := ix.Apply(Change{Put: fences}); err != nil {
 		return nil, err
@@ -53,16 +53,18 @@ func (ix *Index) Apply(c Change) error {
 	defer ix.mu.Unlock()
 	old := ix.newest.Load()
 	next := old.edit(edits)
-	if len(edits)*4 > len(next.sorted) {
+	if len(edits)*4 > next.roll.n {
 		// So many edits make a poor tree of the old one, at a higher cost.
-		ix.tree = &rtree.RTreeG[*Fence]{}
-		for _, f := range next.sorted {
-			ix.insert(f)
+		ix.tree = &rtree.RTreeG[*item]{}
+		for _, leaf := range next.roll.leaves {
+			for _, it := range leaf {
+				ix.insert(it)
+			}
 		}
 	} else {
 		for _, e := range edits {
-			if f := old.Fence(e.id); f != nil {
-				ix.remove(f)
+			if it := old.roll.find(e.id); it != nil {
+				ix.remove(it)
 			}
 			if e.put != nil {
 				ix.insert(e.put)
@@ -79,32 +81,34 @@ func (ix *Index) Apply(c Change) error {
 	return nil
 }
 
-func (ix *Index) insert(f *Fence) {
-	for _, b := range f.boxes(make([]box, 0, 2)) {
-		ix.tree.Insert([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, f)
+func (ix *Index) insert(it *item) {
+	for _, b := range it.fence.boxes(make([]box, 0, 2)) {
+		ix.tree.Insert([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, it)
 	}
 }
 
-func (ix *Index) remove(f *Fence) {
-	for _, b := range f.boxes(make([]box, 0, 2)) {
-		ix.tree.Delete([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, f)
+func (ix *Index) remove(it *item) {
+	for _, b := range it.fence.boxes(make([]box, 0, 2)) {
+		ix.tree.Delete([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, it)
 	}
 }
 
 // edit is one fence's: put is nil if it is deleted.
 type edit struct {
 	id  string
-	put *Fence
+	put *item
 }
 
 // sorted returns the edits by id.
 func (c Change) sorted() ([]edit, error) {
 	edits := make([]edit, 0, len(c.Put)+len(c.Delete))
-	for _, f := range c.Put {
+	items := make([]item, len(c.Put)) // side by side, for the search's sake
+	for i, f := range c.Put {
 		if f == nil || f.shape == nil {
 			return nil, errors.New("put a fence that is not from ParseFences")
 		}
-		edits = append(edits, edit{f.ID, f})
+		items[i] = itemOf(f)
+		edits = append(edits, edit{f.ID, &items[i]})
 	}
 	for _, id := range c.Delete {
 		edits = append(edits, edit{id, nil})
@@ -128,33 +132,20 @@ type change struct {
 
 // Snapshot is an immutable set of fences, safe for concurrent use.
 type Snapshot struct {
-	tree   *rtree.RTreeG[*Fence]
-	sorted []*Fence // by id
-	change *change  // the one that made it
+	tree   *rtree.RTreeG[*item]
+	roll   roll
+	change *change // the one that made it
 	// coarsest is the worst accuracy that a fence's own rule takes, in metres.
 	coarsest float64
 }
 
 // edit returns a snapshot, still without a tree, with the edits made.
 func (s *Snapshot) edit(edits []edit) *Snapshot {
-	next := &Snapshot{sorted: make([]*Fence, 0, len(s.sorted)+len(edits))}
-	rest := s.sorted
-	for _, e := range edits {
-		n, found := search(rest, e.id)
-		next.sorted = append(next.sorted, rest[:n]...)
-		if found {
-			n++
-		}
-		rest = rest[n:]
-		if e.put != nil {
-			next.sorted = append(next.sorted, e.put)
-		}
-	}
-	next.sorted = append(next.sorted, rest...)
+	next := &Snapshot{roll: s.roll.edit(edits)}
 	next.coarsest = s.coarsest
 	for _, e := range edits {
 		if e.put != nil {
-			next.coarsest = max(next.coarsest, e.put.coarsest())
+			next.coarsest = max(next.coarsest, e.put.fence.coarsest())
 		}
 	}
 	return next
@@ -185,9 +176,9 @@ func (s *Snapshot) Match(lat, lon float64, dst []*Fence) []*Fence {
 
 func (s *Snapshot) search(p point, dst []*Fence) []*Fence {
 	at := [2]float64{p.x, p.y}
-	s.tree.Search(at, at, func(_, _ [2]float64, f *Fence) bool {
-		if f.contains(p) {
-			dst = append(dst, f)
+	s.tree.Search(at, at, func(_, _ [2]float64, it *item) bool {
+		if it.contains(p) {
+			dst = append(dst, it.fence)
 		}
 		return true
 	})
@@ -209,30 +200,28 @@ func sortByID(fs []*Fence) {
 
 // Fence returns the fence with the id, or nil.
 func (s *Snapshot) Fence(id string) *Fence {
-	if i, ok := search(s.sorted, id); ok {
-		return s.sorted[i]
+	if it := s.roll.find(id); it != nil {
+		return it.fence
 	}
 	return nil
 }
 
 // Len is the number of fences.
-func (s *Snapshot) Len() int { return len(s.sorted) }
+func (s *Snapshot) Len() int { return s.roll.n }
 
 // All yields the fences, sorted by id.
-func (s *Snapshot) All() iter.Seq[*Fence] { return slices.Values(s.sorted) }
+func (s *Snapshot) All() iter.Seq[*Fence] { return s.roll.all() }
 
 // touching calls yield for the fences whose boxes touch b, some of them more
-// than once. b's x may leave -180..180.
-func (s *Snapshot) touching(b box, yield func(*Fence)) {
+// than once; yield returns false to go without the rest. b's x may leave
+// -180..180.
+func (s *Snapshot) touching(b box, yield func(*Fence) bool) {
 	for _, dx := range frames {
 		c := b.shift(dx)
 		if c.max.x < -180 || c.min.x > 180 {
 			continue
 		}
 		s.tree.Search([2]float64{c.min.x, c.min.y}, [2]float64{c.max.x, c.max.y},
-			func(_, _ [2]float64, f *Fence) bool {
-				yield(f)
-				return true
-			})
+			func(_, _ [2]float64, it *item) bool { return yield(it.fence) })
 	}
 }

@@ -186,10 +186,11 @@ func (t *Tracker) cross(d *device, before leg, fix *Fix, dst []Transition) []Tra
 	t.snap.touching(box{
 		point{min(a.x, b.x), min(a.y, b.y)},
 		point{max(a.x, b.x), max(a.y, b.y)},
-	}, func(f *Fence) {
+	}, func(f *Fence) bool {
 		if tr, ok := t.crossOf(d, f, a, b, before, fix); ok {
 			dst = append(dst, tr)
 		}
+		return true
 	})
 	if found := dst[from:]; len(found) > 1 {
 		slices.SortFunc(found, func(a, b Transition) int { return cmp.Compare(a.Fence.ID, b.Fence.ID) })

@@ -55,10 +55,11 @@ func (t *Tracker) makeSafe(d *device, before leg, first bool) {
 	}
 	wide := limit / math.Cos((math.Abs(p.y)+limit)*radians)
 	half, n := limit, 0
-	t.snap.touching(box{point{p.x - wide, p.y - limit}, point{p.x + wide, p.y + limit}}, func(f *Fence) {
-		if n++; n <= safeMaxFences && half > 0 {
+	t.snap.touching(box{point{p.x - wide, p.y - limit}, point{p.x + wide, p.y + limit}}, func(f *Fence) bool {
+		if n++; n <= safeMaxFences {
 			half = f.shape.clear(p, half)
 		}
+		return half > 0 && n <= safeMaxFences
 	})
 	if half <= 2*step && !first || half <= 0 || n > safeMaxFences {
 		d.postpone()

@@ -129,3 +129,65 @@ func TestR16_DisabledConsumerNeverBlocks(t *testing.T) {
 		}
 	})
 }
+
+// With no room for dead letters either, nothing is thrown away: offers wait.
+func TestR16_DeadWithNoRoomForDeadLettersWaits(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		r.mem = fallback.NewMemQueue(20*130, 3)
+		r.queue = r.mem
+		r.breaker.Max = time.Hour
+		r.cfg.OnFull, r.cfg.MaxWaiting = fallback.Dead, 5000
+		r.start()
+		r.outlet.ForceOpen(time.Hour)
+		go func() {
+			for i := range 100 {
+				r.offer(trigger(fmt.Sprint("dev", i%7), i))
+			}
+		}()
+		time.Sleep(time.Minute)
+		if s := r.outlet.Status(); !s.Blocked || !s.Full || !s.DeadFull {
+			t.Errorf("not shown: %+v", s)
+		}
+		time.Sleep(2 * time.Hour)
+		r.drained(time.Minute)
+		r.checkOrder()
+		if n := len(r.consumer.ids()); n != 97 || r.deaths()[fallback.DeadOverflow] != 3 {
+			t.Errorf("%d delivered, dead %v", n, r.deaths())
+		}
+	})
+}
+
+// A queue that fills up says when it will be full, one that drains when it
+// will be empty.
+func TestStatusEstimatesWhenItIsFullOrEmpty(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		r.mem = fallback.NewMemQueue(128*10_000, 0)
+		r.queue = r.mem
+		r.breaker.Max = time.Hour
+		r.start()
+		if s := r.outlet.Status(); s.ETA != 0 || s.FullIn != 0 || !s.Oldest.IsZero() {
+			t.Errorf("while empty: %+v", s)
+		}
+		r.outlet.ForceOpen(time.Minute)
+		began := time.Now()
+		r.traffic(50, 2000, 10*time.Millisecond) // 20 s at 100 a second
+		s := r.outlet.Status()
+		if s.ParkRate < 90 || s.ParkRate > 110 || s.FullIn < time.Minute || s.FullIn > 2*time.Minute {
+			t.Errorf("parks %v/s, full in %v", s.ParkRate, s.FullIn)
+		}
+		if age := s.Oldest.Sub(began); age < 0 || age > 100*time.Millisecond {
+			t.Errorf("the oldest is %v younger than the first", age)
+		}
+		if s.BacklogBytes == 0 || s.BacklogMax != 128*10_000 || s.Backlog != 2000 {
+			t.Errorf("backlog: %+v", s)
+		}
+		r.consumer.set(always(40*time.Millisecond, nil))
+		time.Sleep(42 * time.Second)
+		s = r.outlet.Status()
+		if s.ReplayRate == 0 || s.ETA == 0 || s.FullIn != 0 {
+			t.Errorf("replays %v/s, empty in %v, full in %v", s.ReplayRate, s.ETA, s.FullIn)
+		}
+		r.drained(time.Minute)
+		r.checkAll()
+	})
+}

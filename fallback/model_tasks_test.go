@@ -165,6 +165,7 @@ func (w *world) buryTask(r *running) (task, bool) {
 
 func (w *world) bury(id string, reason DeadReason) {
 	w.dead[id] = reason
+	w.died[id] = true
 	w.logf("%s is dead: %s", id, reason)
 }
 
@@ -250,7 +251,7 @@ func (w *world) receive(t *router.Trigger) {
 	w.logf("the consumer has %s", t.ID)
 	// What was given up on may come again if its deletion failed before a
 	// restart; like any repeat, it shows by its id.
-	if n < w.got[t.Device] && !w.seen[t.ID] && !t.Redriven && w.dead[t.ID] == "" {
+	if n < w.got[t.Device] && !w.seen[t.ID] && !t.Redriven && !w.died[t.ID] {
 		w.failf("%s comes after %s/%d", t.ID, t.Device, w.got[t.Device])
 	}
 	w.seen[t.ID] = true

@@ -48,7 +48,8 @@ type world struct {
 
 	got  map[string]int // newest trigger number that the consumer has, by device
 	seen map[string]bool
-	dead map[string]DeadReason
+	dead    map[string]DeadReason
+	died    map[string]bool // ever
 	// redriving holds the dead letters that were sent again and are not
 	// durable in the queue yet.
 	redriving map[string]bool
@@ -96,7 +97,7 @@ func newWorld(t testing.TB, r chance, cfg Config) *world {
 		t: t, r: r, cfg: cfg.withDefaults(),
 		store:   &store{ids: map[string]uint64{}},
 		devices: map[string]int{}, got: map[string]int{}, seen: map[string]bool{},
-		dead: map[string]DeadReason{}, redriving: map[string]bool{},
+		dead: map[string]DeadReason{}, died: map[string]bool{}, redriving: map[string]bool{},
 	}
 	w.cfg.Hooks.Dropped = func() { w.dropped++ }
 	w.start()

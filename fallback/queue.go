@@ -65,13 +65,15 @@ type Queue interface {
 	// called once, from any goroutine, when the trigger is durable (nil, or
 	// ErrDuplicate) or was not stored or may not have been (ErrFull, or
 	// another error). A repeated Park of the same trigger stores it once, so
-	// long as it follows within two minutes.
+	// long as it follows within two minutes; but one that is Redriven is no
+	// repeat of what it was before it died.
 	Park(t router.Trigger, reason Reason, done func(seq uint64, err error))
 	// Head returns the first item of a slot whose Seq is after the given
 	// one; false if there is none. It never answers false while the slot
 	// has one that was durable when the call began.
 	Head(ctx context.Context, s Slot, after uint64) (Item, bool, error)
-	// Delete removes an item for good. Removing it twice is no error.
+	// Delete removes an item for good. Removing it twice is no error. One that
+	// Head was told to pass over may be deleted while Head is asked.
 	Delete(ctx context.Context, seq uint64) error
 	// Table counts the items of each slot of a partition that has any.
 	Table(ctx context.Context, partition int) (map[Slot]int, error)
@@ -80,7 +82,8 @@ type Queue interface {
 	// Usage is the queue's size as last known; it doesn't wait.
 	Usage() Usage
 	// Bury stores a dead letter durably. The item that it comes from, if
-	// any, is deleted by the caller afterwards. ErrFull: no room.
+	// any, is deleted by the caller afterwards. ErrFull: no room. A repeat,
+	// known by the trigger's id and Died, is stored once.
 	Bury(ctx context.Context, d DeadLetter) error
 }
 

@@ -172,3 +172,31 @@ func TestR6_QueueAwayDuringADivert(t *testing.T) {
 		})
 	}
 }
+
+// A reload replaces the outlet: the old one parks what it has at once, the
+// new one goes on from there.
+func TestRetireMakesWayForASuccessor(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		r.cfg.Concurrency = 1
+		r.start()
+		r.consumer.set(always(40*time.Millisecond, nil))
+		for i := range 50 {
+			r.offer(trigger(fmt.Sprint("dev", i%10), i))
+		}
+		r.outlet.Retire()
+		r.outlet.Offer(t.Context(), trigger("late", 1), func() { t.Error("settled by the retired one") })
+		began := time.Now()
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 50*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if left := r.unsettled(); len(left) > 0 {
+			t.Errorf("not settled: %q", left)
+		}
+		r.start()
+		r.drained(time.Minute)
+		r.checkAll()
+	})
+}

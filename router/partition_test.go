@@ -3,6 +3,7 @@ package router_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -407,5 +408,42 @@ func TestOneBodyForAllConsumers(t *testing.T) {
 			t.Errorf("triggers %+v and %+v", one[0], two[0])
 		}
 		r.kill()
+	})
+}
+
+func TestManyDevicesAtOnePosition(t *testing.T) {
+	const devices = 9001
+	synctest.Test(t, func(t *testing.T) {
+		var log []router.Message
+		for i := range devices {
+			log = append(log, at(uint64(i+1), fmt.Sprint("d", i), t0, float64(i%2)*5000))
+		}
+		r := newRig(t, index(t, circles(t, "a")...), log...)
+		r.tape.most = 500
+		r.cfg.Tracker.Dwell = []time.Duration{time.Minute}
+		steps, largest := 0, 0
+		r.cfg.Hooks.Committed = func(_ time.Duration, presences int, _ error) {
+			steps++
+			largest = max(largest, presences)
+		}
+		r.start()
+		r.tape.add(tick(devices+1, t0+60_000)) // every other one dwells at once
+		synctest.Wait()
+		if got := len(r.box.triggers()); got != devices+1 {
+			t.Errorf("%d triggers, want %d enters and as many dwells", got, (devices+1)/2)
+		}
+		if err := r.kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.p.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		saved := r.v.get()
+		if len(saved.Presences) != devices || saved.Offset != devices+2 || saved.ReplayFrom != devices+2 {
+			t.Errorf("%d presences, offset %d, replay_from %d", len(saved.Presences), saved.Offset, saved.ReplayFrom)
+		}
+		if largest > 4000 || steps < 3 {
+			t.Errorf("%d commits, the largest with %d presences", steps, largest)
+		}
 	})
 }

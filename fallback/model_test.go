@@ -48,8 +48,8 @@ type world struct {
 
 	got  map[string]int // newest trigger number that the consumer has, by device
 	seen map[string]bool
-	dead    map[string]DeadReason
-	died    map[string]bool // ever
+	dead map[string]DeadReason
+	died map[string]bool // ever
 	// redriving holds the dead letters that were sent again and are not
 	// durable in the queue yet.
 	redriving map[string]bool

@@ -289,10 +289,13 @@ func (s *shared) take(p *puller, msg *nats.Msg) (blocked bool, err error) {
 func (s *shared) sort(at delivery, msg *nats.Msg, now time.Time) bool {
 	s.next = at.stream + 1
 	partition, _ := splitStored(msg.Subject)
-	if partition < 0 || partition >= len(s.members) || s.members[partition] == nil {
+	if partition < 0 || partition >= len(s.members) {
 		return false
 	}
 	m := s.members[partition]
+	if m == nil || !m.began { // one that just joined may need what comes before
+		return false
+	}
 	m.fill(at, msg)
 	m.filling.Read = now
 	return full(m.filling) && !m.hand()

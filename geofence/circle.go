@@ -45,9 +45,3 @@ func bisect(in, out float64, inside func(t float64) bool) float64 {
 	}
 	return in
 }
-
-// clearM is how far p is from the boundary at least, in metres.
-func (c *circle) clearM(p point) float64 {
-	d := distance(c.centre, p) - c.radiusM
-	return max(d, -d)
-}

@@ -1,5 +1,7 @@
 package geofence
 
+import "math"
+
 // AlwaysSearch makes the tracker do without the boxes in which nothing can
 // change.
 func (t *Tracker) AlwaysSearch() { t.searches = true }
@@ -7,7 +9,7 @@ func (t *Tracker) AlwaysSearch() { t.searches = true }
 // ClearAround is half the height, in degrees, of a box around the point that
 // the fence's boundary doesn't touch.
 func (f *Fence) ClearAround(lat, lon, limit float64) float64 {
-	return f.shape.clear(point{lon, lat}, limit)
+	return f.shape.clear(point{lon, lat}, math.Cos((math.Abs(lat)+limit)*radians), limit)
 }
 
 // Within says whether the point is at most m metres from the fence.

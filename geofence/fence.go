@@ -44,10 +44,9 @@ type shape interface {
 	// boxes appends boxes that together hold the shape. Their x may leave
 	// -180..180.
 	boxes(dst []box) []box
-	// clear returns half the height, in degrees, of a box around p, as wide in
-	// metres as it is high, that the boundary surely doesn't touch: at most
-	// limit.
-	clear(p point, limit float64) float64
+	// clear returns half the height, in degrees, of a box around p that the
+	// boundary surely doesn't touch: at most limit. See clear.go.
+	clear(p point, scale, limit float64) float64
 	// appendGeometry appends the GeoJSON geometry.
 	appendGeometry(dst []byte) []byte
 }

@@ -3,6 +3,7 @@ package geofence
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 )
 
@@ -41,11 +42,12 @@ func coreOf(ring []point) box {
 		return box{point{1, 1}, point{-1, -1}}
 	}
 	w, h := b.max.x-b.min.x, b.max.y-b.min.y
-	half := 1.0 // as a share of the ring's box
+	square := 1.0 // in shares of the ring's box
 	for i := 1; i < len(ring); i++ {
-		half = min(half, clearOfEdge(point{}, point{(ring[i-1].x - mid.x) / w, (ring[i-1].y - mid.y) / h},
+		square = min(square, squareFrom(point{}, point{(ring[i-1].x - mid.x) / w, (ring[i-1].y - mid.y) / h},
 			point{(ring[i].x - mid.x) / w, (ring[i].y - mid.y) / h}, 1))
 	}
+	half := math.Sqrt(square) * squareIn
 	return box{point{mid.x - half*w, mid.y - half*h}, point{mid.x + half*w, mid.y + half*h}}
 }
 

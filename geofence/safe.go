@@ -6,17 +6,22 @@ import "math"
 const (
 	safeLeast = 0.001 // about 110 m
 	safeMost  = 0.3   // about 33 km
-	// safeSteps is how many steps like the last one a box should hold.
-	safeSteps = 32
+	// safeSteps is how many steps like the last one a box should reach.
+	safeSteps = 16
 	// safeMaxFences is how many fences around a fix make a box not worth it.
-	safeMaxFences = 64
+	safeMaxFences = 12
+	// safePays is how many fixes a box has to serve to have been worth it.
+	safePays = 6
+	// safeMaxIdle bounds the row of boxes that weren't, and so, as a power of
+	// two, the searches without one.
+	safeMaxIdle = 7
 )
 
 // leaveSafe gives up the safe box that the newest fix has left, and learns how
 // well it paid off.
 func (t *Tracker) leaveSafe(d *device) {
 	if d.epoch == t.epoch {
-		if d.served < 2 {
+		if d.served < safePays {
 			d.postpone()
 		} else {
 			d.idle = 0
@@ -28,7 +33,7 @@ func (t *Tracker) leaveSafe(d *device) {
 // postpone does without safe boxes for some searches, the more the longer none
 // paid off.
 func (d *device) postpone() {
-	d.idle = min(d.idle+1, 5)
+	d.idle = min(d.idle+1, safeMaxIdle)
 	d.wait = 1<<d.idle - 1
 }
 
@@ -53,15 +58,16 @@ func (t *Tracker) makeSafe(d *device, before leg, first bool) {
 	if math.Abs(p.y)+limit > 89 {
 		return
 	}
-	wide := limit / math.Cos((math.Abs(p.y)+limit)*radians)
+	scale := math.Cos((math.Abs(p.y) + limit) * radians)
+	wide := limit / scale
 	half, n := limit, 0
 	t.snap.touching(box{point{p.x - wide, p.y - limit}, point{p.x + wide, p.y + limit}}, func(f *Fence) bool {
 		if n++; n <= safeMaxFences {
-			half = f.shape.clear(p, half)
+			half = f.shape.clear(p, scale, half)
 		}
 		return half > 0 && n <= safeMaxFences
 	})
-	if half <= 2*step && !first || half <= 0 || n > safeMaxFences {
+	if half <= 4*step && !first || half <= 0 || n > safeMaxFences {
 		d.postpone()
 		return
 	}

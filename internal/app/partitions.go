@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/admin/live"
@@ -19,7 +20,7 @@ func (s *service) openPartitions(context.Context) error {
 			Store:     s.store,
 			Fences:    s.index,
 			Versions:  s.store.Versions(),
-			Tracker:   TrackerConfig(s.cfg.Tracking),
+			Tracker:   s.trackerConfig(),
 			Consumers: &s.roster.list,
 			Core:      !s.cfg.Ingest.Durable,
 			Hooks:     s.partitionHooks(number),
@@ -27,6 +28,24 @@ func (s *service) openPartitions(context.Context) error {
 	}
 	s.fences.partitions = s.partitions
 	return nil
+}
+
+// trackerConfig is the tracker's configuration with the kinds that somebody
+// wants: the others cost nothing.
+func (s *service) trackerConfig() geofence.Config {
+	c := TrackerConfig(s.cfg.Tracking)
+	c.Cross = wants(s.cfg.Consumers, geofence.Cross)
+	c.Inside = wants(s.cfg.Consumers, geofence.Inside)
+	return c
+}
+
+// wants tells whether any of the consumers asks for a kind of transition.
+func wants(consumers []config.Consumer, kind geofence.Kind) bool {
+	return slices.ContainsFunc(consumers, func(c config.Consumer) bool {
+		return slices.ContainsFunc(c.Match, func(m config.Match) bool {
+			return slices.Contains(m.Transitions, kind.String())
+		})
+	})
 }
 
 // TrackerConfig turns the configured rules into the tracker's.

@@ -76,6 +76,11 @@ func needRestart(old, next *config.Config) []string {
 		}
 	}
 	slices.Sort(differ)
+	for _, kind := range []geofence.Kind{geofence.Cross, geofence.Inside} {
+		if wants(next.Consumers, kind) && !wants(old.Consumers, kind) {
+			differ = append(differ, "whether any consumer wants "+kind.String())
+		}
+	}
 	return differ
 }
 

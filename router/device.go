@@ -20,6 +20,7 @@ type device struct {
 	first   uint64 // no saved presence contains the changes from here on; 0: all are saved
 	last    uint64 // position of its newest change
 	fix     uint64 // position of its newest accepted or buffered fix
+	stored  int64  // when that was stored, unix milliseconds
 	since   time.Time
 	heapIdx int
 	turn    *claim // its claim of the turn under way

@@ -56,7 +56,7 @@ func (p *Partition) judgeFix(m *Message, now time.Time) {
 	switch result {
 	case geofence.Accepted, geofence.Buffered, geofence.Teleport: // these are remembered
 		d := p.devices.get(fix.Device)
-		d.fix = p.pos
+		d.fix, d.stored = p.pos, fix.Stored
 		p.devices.changed(d, p.pos, p.pos, now)
 	}
 	p.turn.take(p.scratch, now)
@@ -75,10 +75,12 @@ func (p *Partition) advance(now time.Time) {
 	p.turn.take(p.scratch, now)
 	p.names = p.tracker.Forgotten(p.names[:0])
 	for _, name := range p.names {
-		if _, back := p.tracker.Presence(name); back {
-			continue // it has reported again since
-		}
 		d := p.devices.get(name)
+		if _, back := p.tracker.Presence(name); back || p.waits(d) {
+			// It has reported again since; the next flush saves that.
+			p.devices.changed(d, p.pos, p.pos, now)
+			continue
+		}
 		p.devices.remove(d)
 		p.ledger.forget(d)
 	}

@@ -302,24 +302,34 @@ func (p *Partition) flush(before time.Time, most int) {
 			return
 		}
 		presence, contained := p.presence(d)
+		if contained == 0 {
+			p.devices.enqueue(d, time.Now()) // its first fix still waits
+			continue
+		}
 		p.ledger.put(d, presence, contained)
 	}
 }
 
 // presence encodes the device as it is now, and says up to which position it
-// contains all changes. It is nil for a device of which nothing is known.
+// contains all changes. It is nil for a device without a judged fix.
 func (p *Partition) presence(d *device) ([]byte, uint64) {
 	p.encoded = d.appendPlace(p.encoded[:0])
 	enc, ok := p.tracker.AppendPresence(p.encoded, d.name)
 	p.encoded = enc[:0]
-	if !ok {
-		return nil, p.pos
-	}
 	contained := p.pos
-	if seq := p.tracker.Seq(d.name); seq < d.fix {
-		contained = seq // the rest waits in the reorder buffer
+	if p.waits(d) {
+		contained = min(contained, p.tracker.Seq(d.name)) // the rest is in the reorder buffer
+	}
+	if !ok {
+		return nil, contained
 	}
 	return append([]byte(nil), enc...), contained
+}
+
+// waits says whether a fix of the device may be in the reorder buffer.
+func (p *Partition) waits(d *device) bool {
+	reorder := p.cfg.Tracker.Reorder.Milliseconds()
+	return reorder > 0 && d.stored+reorder > p.clock && p.tracker.Seq(d.name) < d.fix
 }
 
 // Close saves what is left after Run has returned and the outlets are

@@ -203,7 +203,7 @@ func (s *Store) publish(ctx context.Context, partition int, e *epoch, batch []*n
 		return 0, fmt.Errorf("commit: %w", router.ErrFenced)
 	}
 	if err != nil {
-		e.doubtful = true
+		e.doubtful = apiError(err) == nil // else the server has refused it
 		return 0, fmt.Errorf("commit: %w", err)
 	}
 	return ack.Sequence, nil

@@ -180,14 +180,18 @@ func (s *Store) checkMeta(ctx context.Context) error {
 // wrongSequence says whether an expected last sequence was not met. A
 // replicated stream has a code of its own for it.
 func wrongSequence(err error) bool {
-	api, ok := errors.AsType[*jetstream.APIError](err)
-	if !ok {
-		var js jetstream.JetStreamError
-		if !errors.As(err, &js) || js.APIError() == nil {
-			return false
-		}
-		api = js.APIError()
+	api := apiError(err)
+	return api != nil && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+}
+
+// apiError returns what the server answered; nil if err is no answer of it.
+func apiError(err error) *jetstream.APIError {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return api
 	}
-	return api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
-		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+	if js, ok := errors.AsType[jetstream.JetStreamError](err); ok {
+		return js.APIError()
+	}
+	return nil
 }

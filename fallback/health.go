@@ -44,7 +44,7 @@ func (o *Outlet) checkHealth(ctx context.Context) {
 		}
 		if passes++; passes >= 2 {
 			o.breaker.Hint(o.Now())
-			o.step(func(*core, time.Duration) task { return task{} })
+			o.lookAgain()
 		}
 	}
 }

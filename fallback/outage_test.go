@@ -179,13 +179,14 @@ func TestProbesAreChosenByPriorityAndNeverTheSameOneAgain(t *testing.T) {
 			r.offer(trigger("later", i))
 		}
 		time.Sleep(5 * time.Second)
-		var order []string
-		for _, c := range r.consumer.list()[1:] {
-			order = append(order, c.id)
+		calls := r.consumer.list()
+		if len(calls) < 6 || calls[1].id != "high/1" || calls[2].id != "normal/1" {
+			t.Errorf("probes %v, want high/1 and normal/1 after the first", calls)
 		}
-		want := []string{"high/1", "normal/1", "later/0", "low/1", "later/1"}
-		if fmt.Sprint(order[:2]) != fmt.Sprint(want[:2]) {
-			t.Errorf("probes %v, want %v first", order, want[:2])
+		for _, c := range calls[1:6] {
+			if c.id == "poison/1" {
+				t.Errorf("the failed one is probed again before the others: %v", calls)
+			}
 		}
 		if r.closes() != 1 {
 			t.Errorf("states %v: the poison held it open", r.states())
@@ -319,5 +320,30 @@ func TestR8_WhatIsTooOldDiesWithItsReasonAndCanBeRedriven(t *testing.T) {
 			t.Error("a redriven dead letter is still there")
 		}
 		synctest.Wait()
+	})
+}
+
+// An operator shortens an open window that has just begun: the probe comes
+// when base is over, not when the window would have.
+func TestShortenedWindowEndsOnTime(t *testing.T) {
+	story(t, func(t *testing.T, r *rig) {
+		r.breaker.Base, r.breaker.Max = 10*time.Second, time.Hour
+		r.start()
+		r.outlet.ForceOpen(time.Hour)
+		for i := range 5 {
+			r.offer(trigger(fmt.Sprint("dev", i), 0))
+		}
+		time.Sleep(time.Second)
+		r.outlet.ProbeNow()
+		time.Sleep(8900 * time.Millisecond)
+		if got := r.states(); len(got) != 1 {
+			t.Errorf("after 9.9 s: %v", got)
+		}
+		time.Sleep(200 * time.Millisecond)
+		if r.closes() != 1 {
+			t.Errorf("after 10.1 s: %v", r.states())
+		}
+		r.drained(time.Second)
+		r.checkAll()
 	})
 }

@@ -102,13 +102,19 @@ func (o *Outlet) Enable() {
 // ForceOpen opens the breaker for a while, 0 for its longest window.
 func (o *Outlet) ForceOpen(window time.Duration) {
 	o.breaker.ForceOpen(o.Now(), window)
-	o.step(func(*core, time.Duration) task { return task{} })
+	o.lookAgain()
 }
 
 // ProbeNow ends the breaker's open window, never before its base has passed.
 func (o *Outlet) ProbeNow() {
 	o.breaker.ProbeNow(o.Now())
-	o.step(func(*core, time.Duration) task { return task{} })
+	o.lookAgain()
+}
+
+// lookAgain follows what was done to the breaker from outside: its state, and
+// when it is to be polled.
+func (o *Outlet) lookAgain() {
+	o.step(func(c *core, _ time.Duration) task { c.nudge = true; return task{} })
 }
 
 var _ router.Outlet = (*Outlet)(nil)

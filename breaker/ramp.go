@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// rampTick is how often the window of a ramp is judged.
-const rampTick = 250 * time.Millisecond
-
 // RampLane is how many triggers a lane should hold at most while a ramp is in
 // force: what waits in memory there is not counted by the ramp.
 const RampLane = 16
@@ -71,8 +68,9 @@ func (s Source) String() string { return inWords(s, "live", "backlog") }
 // Ramp is the window of calls in flight after a close. Every 250 ms it shrinks
 // to 0.7 of itself if more than 5 % of the calls took longer than the guard,
 // which lies half-way between what the consumer ordinarily takes and the
-// limit; it grows by one if no more than 1 % did and somebody was held back.
-// So the load finds what the consumer can do before the breaker has to tell it.
+// limit, and at once when it is clear that they will have; it grows by one if
+// no more than 1 % did and somebody was held back. So the load finds what the
+// consumer can do before the breaker has to tell it.
 //
 // It is pure, as the breaker is: the caller passes the time, which must not
 // fall. It must hear of every call, also while it is not in force. It is not
@@ -87,6 +85,8 @@ type Ramp struct {
 	ends    time.Duration // of this tick
 	judged  int           // calls that ended or passed the guard in this tick
 	over    int           // of these, passed the guard
+	last    int           // judged in the tick before
+	shrunk  time.Duration // when the window last shrank
 	held    bool          // somebody was held back in this tick
 	heldAt  time.Duration // when somebody last was
 	share   int           // calls since the backlog last had one, while both waited
@@ -115,8 +115,9 @@ func (r *Ramp) Begin(now, ordinary time.Duration) {
 	r.window = r.cfg.Start
 	r.heldAt = now
 	r.share = 0
+	r.shrunk = past
 	r.backlog = true
-	r.tick(now)
+	r.tick(now, 0)
 	// What has passed the guard before is no news of this ramp.
 	for c := r.calls.oldest(); c != nil && now-c.begin > r.guard; c = r.calls.oldest() {
 		r.calls.pass(r.calls.head)
@@ -137,9 +138,7 @@ func (r *Ramp) Throttle(now time.Duration, rc RampCall, ordinary time.Duration) 
 	}
 	r.catchUp(now)
 	if c := r.calls.get(rc); c != nil && !c.over {
-		r.calls.pass(rc.place)
-		r.judged++
-		r.over++
+		r.pass(rc.place)
 	}
 }
 
@@ -216,77 +215,32 @@ func (r *Ramp) Done(now time.Duration, rc RampCall) {
 	}
 	if r.active {
 		r.catchUp(now)
-		if !c.over {
+		if !c.over && c.begin >= r.shrunk {
 			r.judged++
 		}
 	}
 	r.calls.remove(rc.place)
 }
 
-// Poll judges the ticks that have ended by now and returns when to call it
-// again, or [Never] while the ramp is not in force. backlog says whether
-// anything is parked.
+// Drop takes back a Start whose call was never made.
+func (r *Ramp) Drop(rc RampCall) {
+	if r.calls.get(rc) != nil {
+		r.calls.remove(rc.place)
+	}
+}
+
+// Poll judges what has happened by now and returns when to call it again, or
+// [Never] while the ramp is not in force. backlog says whether anything is
+// parked.
 func (r *Ramp) Poll(now time.Duration, backlog bool) (next time.Duration) {
 	r.backlog = backlog
 	r.catchUp(now)
 	if !r.active {
 		return Never
 	}
-	return r.ends
-}
-
-// catchUp judges the ticks that have ended, and what has passed the guard
-// since.
-func (r *Ramp) catchUp(now time.Duration) {
-	for r.active && now >= r.ends {
-		r.pass(r.ends)
-		r.judge()
-		r.tick(r.ends)
-		if idle := now - r.ends; idle > rampTick && r.calls.oldest() == nil {
-			// Nothing can happen in ticks without calls.
-			r.ends += idle / rampTick * rampTick
-		}
+	next = r.ends
+	if c := r.calls.oldest(); c != nil {
+		next = min(next, c.begin+r.guard+1)
 	}
-	if r.active {
-		r.pass(now)
-	}
-}
-
-// tick starts a tick.
-func (r *Ramp) tick(now time.Duration) {
-	r.ends = now + rampTick
-	r.judged, r.over, r.held = 0, 0, false
-}
-
-// pass counts the calls that have passed the guard in flight, each once.
-func (r *Ramp) pass(now time.Duration) {
-	for c := r.calls.oldest(); c != nil && now-c.begin > r.guard; c = r.calls.oldest() {
-		r.calls.pass(r.calls.head)
-		r.judged++
-		r.over++
-	}
-}
-
-// judge ends a tick.
-func (r *Ramp) judge() {
-	if r.held {
-		r.heldAt = r.ends
-	}
-	switch {
-	case 20*r.over > r.judged:
-		r.window = max(1, r.window*7/10)
-	// Growing takes more than not having to shrink: where calls queue for a
-	// single slot behind the consumer's cache, a few that pass the guard now
-	// are a few over the limit with one more in flight.
-	case r.held && 100*r.over <= r.judged:
-		r.window = min(r.window+1, r.cfg.Max)
-	}
-	if r.cfg.Ordinary != nil {
-		if ordinary := r.cfg.Ordinary(); ordinary > 0 {
-			r.setGuard(ordinary)
-		}
-	}
-	if !r.backlog && (r.window >= r.cfg.Max || r.ends-r.heldAt >= r.cfg.Settle) {
-		r.active = false
-	}
+	return next
 }

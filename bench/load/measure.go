@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// mark is how markers are answered where the router reads them.
+func (r *rig) mark() string {
+	if r.durable {
+		return markSubmit
+	}
+	return markReply
+}
+
+// routed is a job for the router, counted one for the yardstick.
+func (r *rig) routed() job { return job{Prefix: routedPrefix, Mark: r.mark()} }
+
+func (r *rig) counted() job {
+	j := job{Prefix: countedPrefix, Mark: markReply}
+	if r.durable {
+		j.Mark = markInside
+	}
+	return j
+}
+
+// warm has every device report once, so that all are known.
+func (r *rig) warm(ctx context.Context) error {
+	j := r.routed()
+	j.Count = r.city.Devices
+	if err := r.publisher.call(ctx, "go", j, nil); err != nil {
+		return err
+	}
+	if err := r.publisher.call(ctx, "wait", nil, nil); err != nil {
+		return err
+	}
+	return r.settle(ctx)
+}
+
+// saturate publishes as fast as is read, and measures the reader over d.
+func (r *rig) saturate(ctx context.Context, j job, d time.Duration, read func(context.Context) (usage, error)) (g growth, err error) {
+	if err := r.publisher.call(ctx, "go", j, nil); err != nil {
+		return g, err
+	}
+	if err := sleep(ctx, d/5); err != nil {
+		return g, err
+	}
+	before, err := read(ctx)
+	if err != nil {
+		return g, err
+	}
+	if err := sleep(ctx, d); err != nil {
+		return g, err
+	}
+	after, err := read(ctx)
+	if err != nil {
+		return g, err
+	}
+	return since(before, after), r.publisher.call(ctx, "stop", nil, nil)
+}
+
+// saturateRouter measures the router, and waits until it is at rest again.
+func (r *rig) saturateRouter(ctx context.Context, d time.Duration, still bool) (growth, error) {
+	j := r.routed()
+	j.Still = still
+	g, err := r.saturate(ctx, j, d, r.readRouter)
+	if err != nil {
+		return g, err
+	}
+	return g, r.settle(ctx)
+}
+
+// saturatePlain measures the yardstick.
+func (r *rig) saturatePlain(ctx context.Context, d time.Duration) (g growth, err error) {
+	return g, r.withPlain(ctx, func() error {
+		g, err = r.saturate(ctx, r.counted(), d, r.readPlain)
+		return err
+	})
+}
+
+// withPlain has the yardstick listen while do runs.
+func (r *rig) withPlain(ctx context.Context, do func() error) error {
+	listen := plainListen{Subject: countedPrefix + "*"}
+	if r.durable {
+		listen = plainListen{Stream: countedStream}
+	}
+	if err := r.plain.call(ctx, "listen", listen, nil); err != nil {
+		return err
+	}
+	err := do()
+	if e := r.plain.call(ctx, "leave", nil, nil); err == nil {
+		err = e
+	}
+	if err == nil && r.durable {
+		err = r.purgeCounted(ctx)
+	}
+	return err
+}
+
+// paced is what a run at a fixed rate showed.
+type paced struct {
+	Sent   sent
+	Judged float64            // fixes that the router took
+	Sinks  map[string]latency // by consumer
+}
+
+// pace publishes to the router at a rate for d.
+func (r *rig) pace(ctx context.Context, rate float64, d time.Duration) (p paced, err error) {
+	before, err := r.scrape(ctx)
+	if err != nil {
+		return p, err
+	}
+	var s schedule
+	j := r.routed()
+	j.Rate, j.Count = rate, int(rate*d.Seconds())
+	if err := r.publisher.call(ctx, "go", j, &s); err != nil {
+		return p, err
+	}
+	if err := r.taker.call(ctx, "expect", s, nil); err != nil {
+		return p, err
+	}
+	if err := r.publisher.call(ctx, "wait", nil, &p.Sent); err != nil {
+		return p, err
+	}
+	if err := r.settle(ctx); err != nil {
+		return p, err
+	}
+	after, err := r.scrape(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.Judged = sum(after, "tripline_fixes_total") - sum(before, "tripline_fixes_total")
+	p.Sinks, err = r.taken(ctx)
+	return p, err
+}
+
+// pacePlain publishes to the yardstick at a rate for d: what the machine and
+// the server need by themselves.
+func (r *rig) pacePlain(ctx context.Context, rate float64, d time.Duration) (l latency, err error) {
+	return l, r.withPlain(ctx, func() error {
+		var s schedule
+		j := r.counted()
+		j.Rate, j.Count = rate, int(rate*d.Seconds())
+		if err := r.publisher.call(ctx, "go", j, &s); err != nil {
+			return err
+		}
+		if err := r.plain.call(ctx, "expect", s, nil); err != nil {
+			return err
+		}
+		if err := r.publisher.call(ctx, "wait", nil, nil); err != nil {
+			return err
+		}
+		if err := sleep(ctx, quietFor); err != nil {
+			return err
+		}
+		return r.plain.call(ctx, "latency", nil, &l)
+	})
+}
+
+// worst is the consumer with the highest P99.
+func worst(sinks map[string]latency) latency {
+	var w latency
+	for _, l := range sinks {
+		if l.P99 >= w.P99 {
+			w = l
+		}
+	}
+	return w
+}
+
+// median of some figures; 0 if there are none.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+// medianLatency takes the median of each figure over several rounds.
+func medianLatency(rounds []latency) latency {
+	var out latency
+	for _, f := range []func(*latency) *float64{
+		func(l *latency) *float64 { return &l.P50 },
+		func(l *latency) *float64 { return &l.P99 },
+		func(l *latency) *float64 { return &l.P999 },
+		func(l *latency) *float64 { return &l.Max },
+	} {
+		var v []float64
+		for i := range rounds {
+			v = append(v, *f(&rounds[i]))
+		}
+		*f(&out) = median(v)
+	}
+	for _, l := range rounds {
+		out.Count += l.Count
+	}
+	return out
+}

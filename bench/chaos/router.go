@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	readyWithin = 60 * time.Second
+	stopWithin  = 45 * time.Second
+	askWithin   = 5 * time.Second
+)
+
+// tripline is the router under test, in a process of its own.
+type tripline struct {
+	*process
+	admin string // base URL
+	http  *http.Client
+}
+
+// newTripline writes the configuration and the fences. natsConfig is the
+// section nats in YAML.
+func newTripline(dir, binary, natsConfig string, consumers []*consumer) (*tripline, error) {
+	admin, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "city.geojson"), cityFences(), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the city: %w", err)
+	}
+	path := filepath.Join(dir, "tripline.yaml")
+	if err := os.WriteFile(path, []byte(configuration(natsConfig, admin, consumers)), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the configuration: %w", err)
+	}
+	p, err := newProcess("the router", filepath.Join(dir, "router.log"), binary, "run", "-c", path)
+	if err != nil {
+		return nil, err
+	}
+	return &tripline{p, "http://" + admin, &http.Client{Timeout: askWithin}}, nil
+}
+
+func configuration(natsConfig, admin string, consumers []*consumer) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `nats: %s
+ingest: {subjects: ["location.*", "fleet.*.*"], partitions: 8}
+fences: [{file: city.geojson}]
+admin: {listen: %q}
+shutdown_grace: 2s
+consumers:
+`, natsConfig, admin)
+	for _, c := range consumers {
+		fmt.Fprintf(&b, `  - name: %s
+    match: %s
+    webhook: {url: %q, timeout: 800ms}
+    breaker: {p99: 250ms, base: 300ms, max: 2s, settle: 2s}
+`, c.name, c.match, c.url)
+		if c.more != "" {
+			fmt.Fprintf(&b, "    %s\n", c.more)
+		}
+	}
+	return b.String()
+}
+
+// awaitReady returns when the router is ready, or why it is not.
+func (t *tripline) awaitReady(ctx context.Context) error {
+	deadline := time.After(readyWithin)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	var last error
+	for {
+		if last = t.ready(ctx); last == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case err := <-t.failed:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-deadline:
+			return fmt.Errorf("the router was not ready within %v: %w\n%s", readyWithin, last, tail(t.log.Name(), 20))
+		}
+	}
+}
+
+// ready is nil when the router says that it is.
+func (t *tripline) ready(ctx context.Context) error {
+	status, body, err := t.get(ctx, "/readyz")
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return errors.New(strings.TrimSpace(body))
+	}
+	return nil
+}
+
+// consumers is the state of the consumers as the router tells it.
+func (t *tripline) consumers(ctx context.Context) string {
+	_, body, err := t.get(ctx, "/api/v1/consumers")
+	if err != nil {
+		return err.Error()
+	}
+	var list struct {
+		Consumers []struct {
+			Name, State string
+			InFlight    int `json:"in_flight"`
+			LaneDepth   int `json:"lane_depth"`
+			Backlog     struct{ Items int }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		return err.Error()
+	}
+	var parts []string
+	for _, c := range list.Consumers {
+		parts = append(parts, fmt.Sprintf("%s %s, %d parked, %d in the lane, %d in flight", c.Name, c.State, c.Backlog.Items, c.LaneDepth, c.InFlight))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// metric is the sum of a metric over all of its labels.
+func (t *tripline) metric(ctx context.Context, name string) (sum float64, err error) {
+	_, body, err := t.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	lines := bufio.NewScanner(strings.NewReader(body))
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), name)
+		if !ok || rest == "" || rest[0] != ' ' && rest[0] != '{' {
+			continue
+		}
+		v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", name, err)
+		}
+		sum += v
+	}
+	return sum, lines.Err()
+}
+
+func (t *tripline) get(ctx context.Context, path string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.admin+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	resp, err := t.http.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(data), err
+}

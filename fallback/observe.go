@@ -11,7 +11,6 @@ func (c *core) observe(now time.Duration, state breaker.State) {
 	if state == c.state {
 		return
 	}
-	was := c.state
 	c.state, c.nudge, c.capped = state, true, false
 	switch state {
 	case breaker.Open:
@@ -21,9 +20,7 @@ func (c *core) observe(now time.Duration, state breaker.State) {
 		c.hurry(now)
 	case breaker.Closed:
 		c.forgive(now)
-		if was != breaker.Closed {
-			c.ramp.Begin(now, c.ordinary())
-		}
+		c.ramp.Begin(now, c.ordinary())
 	}
 }
 

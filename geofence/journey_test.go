@@ -297,8 +297,8 @@ func (j *traveller) time(text string) (int64, error) {
 // point reads "120e,-40n", metres from the origin, or "lat,lon".
 func (j *traveller) point(text string) ([2]float64, error) {
 	a, b, _ := strings.Cut(text, ",")
-	if strings.HasSuffix(a, "e") {
-		east, err1 := strconv.ParseFloat(strings.TrimSuffix(a, "e"), 64)
+	if before, ok := strings.CutSuffix(a, "e"); ok {
+		east, err1 := strconv.ParseFloat(before, 64)
 		north, err2 := strconv.ParseFloat(strings.TrimSuffix(b, "n"), 64)
 		if err1 != nil || err2 != nil {
 			return [2]float64{}, fmt.Errorf("%q is not a point", text)

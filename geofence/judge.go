@@ -174,7 +174,7 @@ func (t *Tracker) beginStay(d *device, i int, f *Fence, at int64) {
 func (t *Tracker) cross(d *device, before leg, fix *Fix, dst []Transition) []Transition {
 	gap := fix.TS - before.ts
 	a, b := before.from, d.point()
-	if gap > milliseconds(t.cfg.CrossMaxGap) || a == b {
+	if gap > t.cfg.CrossMaxGap.Milliseconds() || a == b {
 		return dst
 	}
 	if b.x-a.x > 180 { // the short way across the antimeridian
@@ -243,7 +243,7 @@ func (t *Tracker) judgesCross(f *Fence, s float64, before leg, fix *Fix) bool {
 func (t *Tracker) tellInside(d *device, dst []Transition) []Transition {
 	for i := range d.stays {
 		st := &d.stays[i]
-		if !st.in || st.insideAt != 0 && d.ts-st.insideAt < milliseconds(t.cfg.InsideEvery) {
+		if !st.in || st.insideAt != 0 && d.ts-st.insideAt < t.cfg.InsideEvery.Milliseconds() {
 			continue
 		}
 		st.insideAt = d.ts

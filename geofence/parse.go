@@ -68,9 +68,9 @@ func (p *parser) problem(id string, index int, e *placeError) {
 
 // members are a feature's parts that matter.
 type members struct {
-	from                                int
-	kind                                string
-	id, properties, geometry, crs, bbox span
+	from                          int
+	kind                          string
+	id, properties, geometry, crs span
 }
 
 // take notes a member's place; false if it isn't one that matters.

@@ -42,7 +42,7 @@ func (t *Tracker) buffer(d *device, fix *Fix, dst []Transition) ([]Transition, R
 	t.devices[d.id] = d
 
 	newest := m.buffer[len(m.buffer)-1].TS
-	upTo := newest - milliseconds(t.cfg.Reorder)
+	upTo := newest - t.cfg.Reorder.Milliseconds()
 	if len(m.buffer) > maxBuffered {
 		upTo = max(upTo, m.buffer[0].TS)
 	}
@@ -69,7 +69,7 @@ func (t *Tracker) judgeBuffered(d *device, upTo int64, dst []Transition) []Trans
 func (t *Tracker) bufferWake(d *device) int64 {
 	wake := forever
 	for _, fix := range d.buffered() {
-		wake = min(wake, fix.Stored+milliseconds(t.cfg.Reorder))
+		wake = min(wake, fix.Stored+t.cfg.Reorder.Milliseconds())
 	}
 	return wake
 }
@@ -79,7 +79,7 @@ func (t *Tracker) bufferWake(d *device) int64 {
 func (t *Tracker) release(d *device, wake int64, dst []Transition) []Transition {
 	var upTo int64
 	for _, fix := range d.buffered() {
-		if fix.Stored+milliseconds(t.cfg.Reorder) <= wake {
+		if fix.Stored+t.cfg.Reorder.Milliseconds() <= wake {
 			upTo = fix.TS // they are in order of TS
 		}
 	}

@@ -14,9 +14,8 @@ import (
 
 // message is what a partition reads: a fix, or only the time.
 type message struct {
-	fix  *geofence.Fix
-	now  int64
-	edit *geofence.Change
+	fix *geofence.Fix
+	now int64
 }
 
 // randomRules draws a configuration.

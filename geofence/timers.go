@@ -39,14 +39,14 @@ func (t *Tracker) silentDue(d *device) int64 {
 	if t.cfg.SilentAfter == 0 || d.state&silent != 0 {
 		return forever
 	}
-	return d.ts + milliseconds(t.cfg.SilentAfter)
+	return d.ts + t.cfg.SilentAfter.Milliseconds()
 }
 
 func (t *Tracker) forgetDue(d *device) int64 {
 	if t.cfg.ForgetAfter == 0 {
 		return forever
 	}
-	return d.ts + milliseconds(t.cfg.ForgetAfter)
+	return d.ts + t.cfg.ForgetAfter.Milliseconds()
 }
 
 // forgets says whether the device will have been forgotten at a device time.
@@ -143,7 +143,7 @@ func (t *Tracker) timerWake(d *device) int64 {
 	if at == forever {
 		return forever
 	}
-	return d.stored + at - d.ts + milliseconds(t.cfg.Reorder)
+	return d.stored + at - d.ts + t.cfg.Reorder.Milliseconds()
 }
 
 func (t *Tracker) disarm(d *device) {

@@ -3,7 +3,6 @@ package geofence
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // Tracker holds the presence of devices. It is not safe for concurrent use:
@@ -257,5 +256,3 @@ func (t *Tracker) unlink(d *device, f *Fence) {
 		delete(t.versions, f)
 	}
 }
-
-func milliseconds(d time.Duration) int64 { return d.Milliseconds() }

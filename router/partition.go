@@ -56,7 +56,8 @@ type PartitionConfig struct {
 	// before a tick is stored; 0 means 1 s.
 	TickAfter time.Duration
 	// IdleTick is the same without pending timers, so that a dead reader
-	// does not go unnoticed on a quiet partition; 0 means 15 s.
+	// does not go unnoticed on a quiet partition, and its progress does not
+	// keep the log from being trimmed; 0 means 15 s.
 	IdleTick time.Duration
 	// TickTimeout is how long after a tick was stored the reader counts as
 	// dead if nothing was read; 0 means 5 s.
@@ -281,9 +282,13 @@ func (p *Partition) takeSaved(now time.Time) {
 }
 
 func (p *Partition) publish() {
+	next := p.pos + 1
+	if p.pos == 0 {
+		next = 0 // nothing was read yet: a restart begins at the beginning, wherever that is
+	}
 	p.ledger.publish(loopState{
-		next:    p.pos + 1,
-		floor:   p.devices.floor(p.pos + 1),
+		next:    next,
+		floor:   p.devices.floor(next),
 		clock:   p.clock,
 		tracked: p.tracker.Len(),
 		unsaved: len(p.devices.unsaved),

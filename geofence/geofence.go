@@ -1,13 +1,3 @@
-// Package geofence matches the positions of moving devices against named
-// areas and tells what changed: a device entered a fence, left it, stayed for
-// a while, or passed through.
-//
-// It is pure: no clock, no goroutine, no I/O, no log. The caller passes the
-// time, so the same input gives the same output, live, replayed or in a test.
-//
-// An [Index] holds the fences and is safe for any number of readers beside
-// one writer. A [Tracker] holds what is known of the devices and belongs to
-// one goroutine.
 package geofence
 
 import "time"

@@ -21,21 +21,24 @@ func (s *service) api() http.Handler {
 	mux.Handle("GET /metrics", s.metrics.Handler())
 	mux.Handle("GET /api/v1/live", s.hub)
 	for pattern, handle := range map[string]apiFunc{
-		"GET /api/v1/consumers":                 s.getConsumers,
-		"POST /api/v1/consumers/{name}/open":    s.action((*fallbackOutlet).open),
-		"POST /api/v1/consumers/{name}/probe":   s.action((*fallbackOutlet).probe),
-		"POST /api/v1/consumers/{name}/pause":   s.action((*fallbackOutlet).pause),
-		"POST /api/v1/consumers/{name}/resume":  s.action((*fallbackOutlet).resume),
-		"POST /api/v1/consumers/{name}/redrive": s.redriveAll,
-		"POST /api/v1/reload":                   s.postReload,
-		"GET /api/v1/fences":                    s.getFences,
-		"GET /api/v1/fences/{id}":               s.getFence,
-		"PUT /api/v1/fences/{id}":               s.putFence,
-		"DELETE /api/v1/fences/{id}":            s.deleteFence,
-		"GET /api/v1/fences/{id}/devices":       s.getInside,
+		"GET /api/v1/consumers":                s.getConsumers,
+		"POST /api/v1/consumers/{name}/open":   s.action((*fallbackOutlet).open),
+		"POST /api/v1/consumers/{name}/probe":  s.action((*fallbackOutlet).probe),
+		"POST /api/v1/consumers/{name}/pause":  s.action((*fallbackOutlet).pause),
+		"POST /api/v1/consumers/{name}/resume": s.action((*fallbackOutlet).resume),
+		"POST /api/v1/reload":                  s.postReload,
+		"GET /api/v1/fences":                   s.getFences,
+		"GET /api/v1/fences/{id}":              s.getFence,
+		"PUT /api/v1/fences/{id}":              s.putFence,
+		"DELETE /api/v1/fences/{id}":           s.deleteFence,
+		"GET /api/v1/fences/{id}/devices":      s.getInside,
 	} {
 		mux.Handle(pattern, handle)
 	}
+	s.fallbackAPI(mux)
+	s.deadAPI(mux)
+	s.orphanAPI(mux)
+	s.deviceAPI(mux)
 	return mux
 }
 
@@ -59,6 +62,11 @@ func (f apiFunc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), apiTimeout)
 	defer cancel()
 	v, err := f(r.WithContext(ctx))
+	answer(w, v, err)
+}
+
+// answer writes a value, or an error.
+func answer(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
 	if err != nil {
 		status = http.StatusInternalServerError
@@ -120,23 +128,4 @@ func (s *service) postReload(r *http.Request) (any, error) {
 		return nil, statusError{http.StatusConflict, err}
 	}
 	return done, nil
-}
-
-// redriveAll sends all dead letters of a consumer again, in their order.
-func (s *service) redriveAll(r *http.Request) (any, error) {
-	m, err := s.member(r)
-	if err != nil {
-		return nil, err
-	}
-	n := 0
-	for d, err := range m.queue.Dead(r.Context(), fallback.Filter{}) {
-		if err == nil {
-			err = m.outlet.Redrive(r.Context(), d)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("after %d: %w", n, err)
-		}
-		n++
-	}
-	return map[string]any{"ok": true, "redriven": n}, nil
 }

@@ -30,6 +30,7 @@ const patience = 60 * time.Second
 // trigger is what a consumer reads of a delivery.
 type trigger struct {
 	ID, Subject, Sequence, Type string
+	Redriven                    bool
 	Data                        struct {
 		Device, Transition, Reason string
 		At                         time.Time
@@ -72,6 +73,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	got.Redriven = r.Header.Get("Tripline-Redriven") == "true"
 	h.mu.Lock()
 	h.got = append(h.got, got)
 	h.mu.Unlock()

@@ -159,10 +159,11 @@ func (m *mortal) Commit(ctx context.Context, partition int, p router.Progress) e
 	return err
 }
 
-// source steps the life with every batch.
+// source steps the life with every batch, and gives flushes time in between.
 type source struct {
 	*tape
 	life *life
+	pace time.Duration
 }
 
 func (s source) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
@@ -175,7 +176,7 @@ func (s source) Read(ctx context.Context, partition int, from uint64, out chan<-
 	for {
 		select {
 		case b := <-in:
-			if !s.life.step() {
+			if !s.life.step() || !sleep(ctx, s.pace) {
 				return nil
 			}
 			select {
@@ -186,6 +187,16 @@ func (s source) Read(ctx context.Context, partition int, from uint64, out chan<-
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// sleep waits; false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -263,7 +274,7 @@ func (d *downstream) run(t *testing.T, rng *rand.Rand, log []router.Message, v *
 	}
 	most := compile(t, router.MatchConfig{Fences: []string{"a", "b"}, Devices: []string{"d0", "d1", "d2"}}, router.MatchConfig{Transitions: []string{"silent"}})
 	p := router.NewPartition(router.PartitionConfig{
-		Namespace: "acme", Source: source{newTape(log...), l}, Store: sto, Fences: ix, Tracker: cfg,
+		Namespace: "acme", Source: source{newTape(log...), l, time.Duration(rng.IntN(800)) * time.Millisecond}, Store: sto, Fences: ix, Tracker: cfg,
 		Consumers:  consumers(router.Consumer{Name: "most", Match: most, Outlet: w}),
 		FlushAfter: time.Duration(1+rng.IntN(1000)) * time.Millisecond,
 	})
@@ -274,7 +285,7 @@ func (d *downstream) run(t *testing.T, rng *rand.Rand, log []router.Message, v *
 		time.Sleep(100 * time.Millisecond)
 	}
 	finished = ctx.Err() == nil
-	time.Sleep(5 * time.Second) // time to flush everything
+	time.Sleep(20 * time.Second) // time to flush everything, in spite of what goes wrong
 	if st := p.Status(); ctx.Err() == nil && (st.Unsaved != 0 || st.Unsettled != 0 || st.ReplayFrom != end) {
 		t.Errorf("at rest, and %+v", st)
 	}

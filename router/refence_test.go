@@ -247,7 +247,7 @@ func (e *edits) run(t *testing.T, rng *rand.Rand, d *downstream, v *vault, cfg g
 	l.fuse.Store(fuse)
 	w := newWire(d, l, rng)
 	p := router.NewPartition(router.PartitionConfig{
-		Namespace: "acme", Source: source{e.tape, l}, Fences: e.ix, Versions: e.kept, Tracker: cfg,
+		Namespace: "acme", Source: source{e.tape, l, 0}, Fences: e.ix, Versions: e.kept, Tracker: cfg,
 		Store:      &mortal{owner: owner{v: v}, life: l, rng: rand.New(rand.NewPCG(rng.Uint64(), 2)), reliable: true},
 		Consumers:  consumers(router.Consumer{Name: "all", Outlet: w}),
 		FlushAfter: 400 * time.Millisecond,

@@ -81,7 +81,7 @@ func (c *consumer) serve(now time.Duration, id int32) {
 			c.s.answers(now+c.lasting.latency, id)
 			return
 		}
-		if c.backends > 0 && c.rng.Float64() < math.Exp(-float64(c.served)/c.warming) {
+		if c.backends > 0 && c.misses() {
 			if c.used < c.backends {
 				c.fetch(now, id)
 			} else {
@@ -92,6 +92,12 @@ func (c *consumer) serve(now time.Duration, id int32) {
 		}
 	}
 	c.s.answers(now+c.base(), id)
+}
+
+// misses says whether the cache has not yet what the next call needs.
+func (c *consumer) misses() bool {
+	filled := float64(c.served) / c.warming
+	return filled < sureWarm && c.rng.Float64() < math.Exp(-filled)
 }
 
 // base is what a call takes that needs no backend.

@@ -15,92 +15,53 @@ const laneLimit = 1024
 // slot is the unit of order: at most one of its triggers is in flight, and
 // while any of them is parked all that follow are parked behind it.
 type slot struct {
-	head, tail int32  // of what is parked, -1 if nothing is
-	waiting    int32  // live triggers in the lane
-	attempts   int8   // failed calls of its oldest parked trigger, while closed
-	busy       bool   // a call of it is in flight
-	delayed    bool   // its oldest trigger waits for its retry
-	inBacklog  bool   // it is in the line of the backlog
-	inLane     bool   // it is in the line of the lane
-	failed     uint64 // when a probe with it last failed, counted by failures
+	parked    int32
+	waiting   int32 // live triggers in the lane
+	oldest    int64 // position of its oldest parked trigger, as good as
+	attempts  int8  // failed calls of that, while closed
+	busy      bool  // a call of it is in flight
+	delayed   bool  // its oldest trigger waits for its retry
+	inBacklog bool  // it is in the line of the backlog
+	inLane    bool  // it is in the line of the lane
+	failed    int32 // when a probe with it last failed, counted by failures
 }
 
 // outlet keeps what waits for the consumer, in the order that the fallback
 // package keeps it.
 type outlet struct {
-	slots   [slotCount]slot
-	next    []int32 // of each parked trigger, the one behind it
-	order   []int64 // of each parked trigger, its position in the queue
-	free    []int32 // entries of the two above that hold nothing
-	parked  int
-	lane    int // live triggers that wait
-	backlog ring
-	live    ring
-	newest  int64 // position
-	ready   int   // slots with something parked that could be called
+	slots    [slotCount]slot
+	parked   int
+	lane     int // live triggers that wait
+	backlog  ring
+	live     ring
+	position int64 // of the newest parked trigger
 }
 
-func (o *outlet) init() {
-	for i := range o.slots {
-		o.slots[i] = slot{head: -1, tail: -1}
-	}
-}
-
-// park puts a trigger at the end of its slot.
+// park puts a trigger at the end of its slot; or at its head, if it failed.
 func (o *outlet) park(i int32) {
 	s := &o.slots[i]
-	e := o.entry()
-	if s.tail < 0 {
-		s.head = e
-	} else {
-		o.next[s.tail] = e
-	}
-	s.tail = e
-	o.offer(i)
-}
-
-// parkFirst puts a trigger that failed at the head of its slot.
-func (o *outlet) parkFirst(i int32) {
-	s := &o.slots[i]
-	e := o.entry()
-	o.next[e] = s.head
-	if s.head < 0 {
-		s.tail = e
-	}
-	s.head = e
-}
-
-func (o *outlet) entry() int32 {
 	o.parked++
-	o.newest++
-	if n := len(o.free); n > 0 {
-		e := o.free[n-1]
-		o.free = o.free[:n-1]
-		o.next[e], o.order[e] = -1, o.newest
-		return e
+	o.position++
+	if s.parked == 0 {
+		s.oldest = o.position
 	}
-	o.next = append(o.next, -1)
-	o.order = append(o.order, o.newest)
-	return int32(len(o.next) - 1)
+	s.parked++
+	o.offer(i)
 }
 
 // unpark removes the oldest trigger of a slot: it was delivered.
 func (o *outlet) unpark(i int32) {
 	s := &o.slots[i]
-	e := s.head
-	s.head = o.next[e]
-	if s.head < 0 {
-		s.tail = -1
-	}
+	s.parked--
+	s.oldest = o.position // the one behind it is some rounds younger
 	s.attempts, s.failed = 0, 0
-	o.free = append(o.free, e)
 	o.parked--
 }
 
 // offer puts a slot in line, if it has something parked that may be called.
 func (o *outlet) offer(i int32) {
 	s := &o.slots[i]
-	if s.head >= 0 && !s.busy && !s.delayed && !s.inBacklog {
+	if s.parked > 0 && !s.busy && !s.delayed && !s.inBacklog {
 		s.inBacklog = true
 		o.backlog.push(i)
 	}
@@ -120,7 +81,7 @@ func (o *outlet) offerLive(i int32) {
 func (o *outlet) backlogWaits() bool {
 	for o.backlog.n > 0 {
 		i := o.backlog.items[o.backlog.head]
-		if s := &o.slots[i]; s.head >= 0 && !s.busy && !s.delayed {
+		if s := &o.slots[i]; s.parked > 0 && !s.busy && !s.delayed {
 			return true
 		}
 		o.backlog.pop()
@@ -167,10 +128,10 @@ func (o *outlet) choose() (int32, bool) {
 	best, found := int32(-1), breaker.Candidate{}
 	for i := range o.slots {
 		s := &o.slots[i]
-		if s.head < 0 || s.busy {
+		if s.parked == 0 || s.busy {
 			continue
 		}
-		c := breaker.Candidate{Failed: s.failed, Oldest: uint64(o.order[s.head])}
+		c := breaker.Candidate{Failed: uint64(s.failed), Oldest: uint64(s.oldest)}
 		if best < 0 || breaker.CompareCandidates(c, found) < 0 {
 			best, found = int32(i), c
 		}

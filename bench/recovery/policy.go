@@ -158,10 +158,12 @@ func (e *eager) report(now time.Duration, t ticket, ok bool, _ time.Duration) {
 }
 
 func (e *eager) poll(now time.Duration) time.Duration {
-	switch e.st {
-	case breaker.Closed:
-		return e.closed.Poll(now)
-	case breaker.Open:
+	if e.st == breaker.Closed {
+		if next := e.closed.Poll(now); e.st == breaker.Closed {
+			return next
+		}
+	}
+	if e.st == breaker.Open {
 		if now < e.until {
 			return e.until
 		}

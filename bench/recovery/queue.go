@@ -6,8 +6,7 @@ import "time"
 type kind uint8
 
 const (
-	arrival  kind = iota // a live trigger
-	answer               // the consumer answers a call
+	answer   kind = iota // the consumer answers a call
 	deadline             // the client gives up on a call
 	fetched              // a backend slot has done its work
 	crowd                // the queue for the slots has been too long for long

@@ -47,12 +47,15 @@ type sim struct {
 	checks   *rand.Rand
 	inFlight int // calls of the client
 	probes   int
-	failures uint64 // of probes
+	failures int32         // of probes
+	capped   bool          // all probes are out, until one ends
+	next     time.Duration // arrival
 	pollAt   time.Duration
 	tickAt   time.Duration
 	passes   int  // of the health check, in a row
 	checking bool // a health check is under way or due
 	deciding time.Duration
+	looked   time.Duration
 	tally
 }
 
@@ -71,16 +74,24 @@ func run(sc *scenario, d discipline, seed uint64, tr *trace) *tally {
 	s := &sim{scenario: sc, discipline: d, arrivals: stream(1), checks: stream(3), pollAt: never, tickAt: never}
 	s.consumer = consumer{consumerConfig: sc.consumer, s: s, rng: stream(2), heals: heals, crowded: -1}
 	s.tally = tally{heals: heals, closedAt: -1, drainedAt: -1, trace: tr}
-	s.outlet.init()
 	s.policy = d.build(s, stream(4))
 	if d.ramp {
-		s.ramp = breaker.NewRamp(breaker.RampConfig{Max: sc.workers, P99: limit})
+		s.ramp = breaker.NewRamp(breaker.RampConfig{Max: sc.workers, P99: limit, Ordinary: s.policy.ordinary})
 	}
-	s.push(s.gap(), arrival, 0)
+	s.next = s.gap()
 	for !s.over() {
-		e := s.events.pop()
-		s.now = e.at
-		s.handle(e)
+		if len(s.events) == 0 || s.next < s.events[0].at {
+			s.now = s.next
+			s.arrive(int32(s.arrivals.IntN(slotCount)))
+			s.next = s.gap()
+			if s.known && s.policy.state() == breaker.Open && s.pollAt != never {
+				continue // it is parked, and that is all
+			}
+		} else {
+			e := s.events.pop()
+			s.now = e.at
+			s.handle(e)
+		}
 		s.dispatch()
 		s.arm()
 		if tr != nil {
@@ -94,10 +105,41 @@ func run(sc *scenario, d discipline, seed uint64, tr *trace) *tally {
 
 // over says whether the run has shown what it can.
 func (s *sim) over() bool {
+	if s.now >= s.looked+100*time.Millisecond {
+		s.looked = s.now
+		if s.warm() {
+			s.skip()
+			return true
+		}
+	}
 	if s.now > s.heals+s.scenario.horizon {
 		return true
 	}
 	return !s.scenario.whole && s.drainedAt >= 0 && s.now > s.drainedAt+10*time.Second && s.now > s.heals+15*time.Second
+}
+
+// warm says that nothing can happen any more but that the backlog drains: the
+// breaker is closed, the cache is full, every call takes the same, and nothing
+// holds the workers back.
+func (s *sim) warm() bool {
+	c := &s.consumer
+	return s.now > s.heals && s.policy.state() == breaker.Closed && s.trace == nil && !s.scenario.whole &&
+		c.spread == 0 && c.lasting.share == 0 && c.servers == 0 && len(c.queue) == 0 && !c.sick(s.now) &&
+		float64(c.served) > sureWarm*c.warming && s.inFlight <= s.scenario.workers &&
+		(s.ramp == nil || s.ramp.Window() == s.scenario.workers)
+}
+
+// sureWarm is how many times its warming a cache must have served for a miss
+// to be out of the question: exp(-25) is 1 in 72,000,000,000.
+const sureWarm = 25
+
+// skip does the arithmetic instead of playing that.
+func (s *sim) skip() {
+	if s.drainedAt < 0 {
+		left := float64(s.outlet.parked) / (s.scenario.capacity - s.scenario.live)
+		s.drainedAt = s.now + time.Duration(left*float64(time.Second))
+	}
+	s.now = max(s.drainedAt, s.now)
 }
 
 func (s *sim) push(at time.Duration, k kind, id int32) { s.events.push(event{at: at, kind: k, id: id}) }
@@ -108,9 +150,6 @@ func (s *sim) gap() time.Duration {
 
 func (s *sim) handle(e event) {
 	switch e.kind {
-	case arrival:
-		s.arrive(int32(s.arrivals.IntN(slotCount)))
-		s.push(s.gap(), arrival, 0)
 	case answer:
 		s.answered(e.id)
 	case deadline:
@@ -150,7 +189,7 @@ func (s *sim) arrive(i int32) {
 	}
 	state := s.policy.state()
 	switch {
-	case sl.head >= 0, // order
+	case sl.parked > 0, // order
 		state == breaker.Open && s.known,
 		state == breaker.HalfOpen && s.chosen && o.parked > 0:
 		o.park(i)
@@ -170,8 +209,15 @@ func (s *sim) dispatch() {
 	for s.inFlight < s.scenario.workers {
 		state := s.policy.state()
 		if state == breaker.HalfOpen && s.chosen && o.parked > 0 {
+			if s.capped {
+				return
+			}
 			i, ok := o.choose()
-			if !ok || !s.start(i, breaker.Backlog, false) {
+			if !ok {
+				return
+			}
+			if !s.start(i, breaker.Backlog, false) {
+				s.capped = true
 				return
 			}
 			continue
@@ -286,6 +332,7 @@ func (s *sim) answered(id int32) {
 func (s *sim) ended(id int32, ok bool) {
 	c := &s.calls[id]
 	c.waits = false
+	s.capped = false
 	s.inFlight--
 	latency := s.now - c.begin
 	if c.probe {
@@ -317,7 +364,7 @@ func (s *sim) settle(c *call, ok bool) {
 	case ok:
 	default:
 		if c.source == breaker.Live {
-			o.parkFirst(i)
+			o.park(i)
 			o.parkSlot(i)
 		}
 		if c.closed {
@@ -361,6 +408,7 @@ func (s *sim) arm() {
 
 // moved is told of each transition of the policy.
 func (s *sim) moved(at time.Duration, to breaker.State, window time.Duration) {
+	s.capped = false
 	decided := s.deciding
 	if decided == inFlight {
 		decided = at - limit - 1

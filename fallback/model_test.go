@@ -243,6 +243,12 @@ func (w *world) check() {
 			w.failf("%v is busy and waits for a turn", s.id)
 		}
 	})
+	left := map[*slot]int{}
+	for _, l := range c.leftover {
+		if left[l.s]++; left[l.s] > l.s.left || c.partition(l.s.id.Partition).slots[l.s.id.Index] != l.s {
+			w.failf("a leftover of %v, which has %d", l.s.id, l.s.left)
+		}
+	}
 	for _, r := range w.tasks {
 		if s := r.task.s; s != nil && s.orphan && s.busy {
 			busy++

@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tripline/tripline/breaker"
@@ -93,6 +94,7 @@ func (p *partition) quiet() bool {
 func (c *core) drop(number int) {
 	p := c.partition(number)
 	c.partitions[number] = nil
+	c.leftover = slices.DeleteFunc(c.leftover, func(l leftover) bool { return l.s.id.Partition == number })
 	for _, s := range p.slots {
 		if s == nil {
 			continue
@@ -111,13 +113,6 @@ func (c *core) drop(number int) {
 		}
 		c.spare = append(c.spare, s)
 	}
-	left := c.leftover[:0]
-	for _, l := range c.leftover {
-		if l.s.id.Partition != number {
-			left = append(left, l)
-		}
-	}
-	c.leftover = left
 }
 
 // uncount takes a slot out of the sums.

@@ -182,6 +182,7 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	in.Shared = true // one process reads all partitions
 	durable, err := ingest.NewDurable(in)
 	if err != nil {
 		return err

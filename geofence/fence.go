@@ -113,10 +113,10 @@ func (f *Fence) contains(p point) bool {
 	return f.shape.contains(p)
 }
 
-// boxes appends the boxes that the index keeps the fence under: one, or two
-// on both sides of the antimeridian.
-func (f *Fence) boxes(dst []box) []box {
-	all := f.shape.boxes(make([]box, 0, 4))
+// boxesOf appends the boxes that the index keeps a shape under: one, or two on
+// both sides of the antimeridian.
+func boxesOf(s shape, dst []box) []box {
+	all := s.boxes(make([]box, 0, 4))
 	var east, west *box // by the half of the world that their middle is in
 	join := func(to **box, b box) {
 		if *to != nil {

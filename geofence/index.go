@@ -23,15 +23,17 @@ type Change struct {
 type Index struct {
 	newest atomic.Pointer[Snapshot]
 
-	mu sync.Mutex // one writer at a time; guards tree
+	mu sync.Mutex // one writer at a time; guards tree and pieces
 	// tree is the writer's own. A reader gets a copy, which shares its nodes:
 	// the next write copies the nodes that it touches.
 	tree *rtree.RTreeG[*item]
+	// pieces are what is in the tree in place of items of many parts.
+	pieces map[*item][]item
 }
 
 // NewIndex returns an index of the fences. A duplicate id is an error.
 func NewIndex(fences ...*Fence) (*Index, error) {
-	ix := &Index{tree: &rtree.RTreeG[*item]{}}
+	ix := &Index{tree: &rtree.RTreeG[*item]{}, pieces: map[*item][]item{}}
 	ix.newest.Store(&Snapshot{tree: ix.tree.Copy(), change: &change{}})
 	if err := ix.Apply(Change{Put: fences}); err != nil {
 		return nil, err
@@ -56,6 +58,7 @@ func (ix *Index) Apply(c Change) error {
 	if len(edits)*4 > next.roll.n {
 		// So many edits make a poor tree of the old one, at a higher cost.
 		ix.tree = &rtree.RTreeG[*item]{}
+		clear(ix.pieces)
 		for _, leaf := range next.roll.leaves {
 			for _, it := range leaf {
 				ix.insert(it)
@@ -82,14 +85,33 @@ func (ix *Index) Apply(c Change) error {
 }
 
 func (ix *Index) insert(it *item) {
-	for _, b := range it.fence.boxes(make([]box, 0, 2)) {
-		ix.tree.Insert([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, it)
+	pieces := it.pieces()
+	if len(pieces) == 0 {
+		ix.place(it, ix.tree.Insert)
+		return
+	}
+	ix.pieces[it] = pieces
+	for i := range pieces {
+		ix.place(&pieces[i], ix.tree.Insert)
 	}
 }
 
 func (ix *Index) remove(it *item) {
-	for _, b := range it.fence.boxes(make([]box, 0, 2)) {
-		ix.tree.Delete([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, it)
+	pieces := ix.pieces[it]
+	if len(pieces) == 0 {
+		ix.place(it, ix.tree.Delete)
+		return
+	}
+	delete(ix.pieces, it)
+	for i := range pieces {
+		ix.place(&pieces[i], ix.tree.Delete)
+	}
+}
+
+// place inserts or deletes the item under each of its boxes.
+func (ix *Index) place(it *item, do func(min, max [2]float64, it *item)) {
+	for _, b := range boxesOf(it.shape, make([]box, 0, 2)) {
+		do([2]float64{b.min.x, b.min.y}, [2]float64{b.max.x, b.max.y}, it)
 	}
 }
 
@@ -167,9 +189,7 @@ func (s *Snapshot) Match(lat, lon float64, dst []*Fence) []*Fence {
 	}
 	if found := dst[from:]; len(found) > 1 {
 		sortByID(found)
-		if onSeam(p) {
-			dst = dst[:from+len(slices.Compact(found))]
-		}
+		dst = dst[:from+len(slices.Compact(found))] // a fence may have been found twice
 	}
 	return dst
 }

@@ -27,7 +27,21 @@ func worldwide(t testing.TB, r *rand.Rand, n int) []*geofence.Fence {
 		size := math.Pow(10, -2+3*r.Float64())
 		wrap := func(x float64) float64 { return math.Mod(x+540, 360) - 180 }
 		var one string
-		switch r.IntN(4) {
+		switch r.IntN(6) {
+		case 4: // many islands, some of which overlap
+			var islands []string
+			for range 3 + r.IntN(30) {
+				x, y := wrap(lon+3*size*r.Float64()), math.Max(-89, math.Min(89, lat+3*size*r.Float64()))
+				islands = append(islands, fmt.Sprintf("[[[%v,%v],[%v,%v],[%v,%v],[%v,%v]]]",
+					x, y, wrap(x+size), y, wrap(x+size), y+size/20, x, y))
+			}
+			one = feature(id, "{}", `{"type":"MultiPolygon","coordinates":[`+strings.Join(islands, ",")+`]}`)
+		case 5: // a long road
+			var road []string
+			for i := range 20 + r.IntN(300) {
+				road = append(road, fmt.Sprintf("[%v,%v]", wrap(lon+float64(i)*size/50), math.Max(-90, math.Min(90, lat+size*r.Float64()))))
+			}
+			one = feature(id, fmt.Sprintf(`{"radius_m":%v}`, size*1000), `{"type":"LineString","coordinates":[`+strings.Join(road, ",")+`]}`)
 		case 0:
 			one = feature(id, fmt.Sprintf(`{"radius_m":%v}`, size*111000),
 				fmt.Sprintf(`{"type":"Point","coordinates":[%v,%v]}`, lon, lat))

@@ -3,53 +3,8 @@ package geofence
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 )
-
-// item is a fence as the index holds it: one line of the processor's cache,
-// with which most boxes that the search finds are settled.
-type item struct {
-	core  box     // a box surely inside ring; else an empty one
-	ring  []point // the fence's own; nil: ask the fence
-	fence *Fence
-}
-
-func itemOf(f *Fence) item {
-	it := item{ring: f.ring, fence: f, core: box{point{1, 1}, point{-1, -1}}}
-	if f.ring != nil {
-		it.core = coreOf(f.ring)
-	}
-	return it
-}
-
-func (it *item) contains(p point) bool {
-	switch {
-	case it.ring == nil:
-		return it.fence.shape.contains(p)
-	case it.core.contains(p):
-		return true
-	}
-	return inRing(it.ring, p)
-}
-
-// coreOf returns a box around the middle of the ring, of the proportions of
-// the ring's own, that no edge touches.
-func coreOf(ring []point) box {
-	b := boxOf(ring)
-	mid := lerp(b.min, b.max, 0.5)
-	if !inRing(ring, mid) {
-		return box{point{1, 1}, point{-1, -1}}
-	}
-	w, h := b.max.x-b.min.x, b.max.y-b.min.y
-	square := 1.0 // in shares of the ring's box
-	for i := 1; i < len(ring); i++ {
-		square = min(square, squareFrom(point{}, point{(ring[i-1].x - mid.x) / w, (ring[i-1].y - mid.y) / h},
-			point{(ring[i].x - mid.x) / w, (ring[i].y - mid.y) / h}, 1))
-	}
-	half := math.Sqrt(square) * squareIn
-	return box{point{mid.x - half*w, mid.y - half*h}, point{mid.x + half*w, mid.y + half*h}}
-}
 
 // roll lists items by id. It is immutable: an edited one shares the leaves
 // that no edit touches, so that a small edit of a long list is cheap.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,6 +62,7 @@ func serveConsumer(d downstream, seed, number uint64, since func() time.Duration
 		taken:      map[string]*taken{},
 		highest:    map[string]string{},
 	}
+	c.concurrency = cmp.Or(d.concurrency, 16)
 	c.server = &http.Server{Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: 5 * time.Second}
 	go c.server.Serve(listener) // ends with close
 	return c, nil

@@ -130,9 +130,10 @@ func (o *oracle) finish(published time.Duration) {
 type downstream struct {
 	name  string
 	match string // YAML
-	more  string // YAML, further keys of the consumer
-	wants wants
-	calm  bool // nothing ever happens to it
+	// concurrency is how many calls may be in flight; a reload changes it.
+	concurrency int
+	wants       wants
+	calm        bool // nothing ever happens to it
 }
 
 // downstreams are the consumers of a run.
@@ -148,11 +149,11 @@ func downstreams() []downstream {
 		{name: "everything", match: `{transitions: [enter, exit, dwell, cross]}`,
 			wants: func(*geofence.Transition) bool { return true }},
 		{name: "calm", match: `{transitions: [enter, exit, dwell]}`, wants: ordinary, calm: true},
-		{name: "arrivals", match: `{tags: [depot], transitions: [enter]}`, more: `concurrency: 4`,
+		{name: "arrivals", match: `{tags: [depot], transitions: [enter]}`, concurrency: 4,
 			wants: func(tr *geofence.Transition) bool { return tagged("depot")(tr) && kind(tr, geofence.Enter) }},
 		{name: "stays", match: `{transitions: [dwell]}`,
 			wants: func(tr *geofence.Transition) bool { return kind(tr, geofence.Dwell) }},
-		{name: "north", match: `{fences: ["zone-*-2", "reserve"], transitions: [exit, cross]}`, more: `concurrency: 2`,
+		{name: "north", match: `{fences: ["zone-*-2", "reserve"], transitions: [exit, cross]}`, concurrency: 2,
 			wants: func(tr *geofence.Transition) bool {
 				return (strings.HasSuffix(tr.Fence.ID, "-2") && tagged("zone")(tr) || tr.Fence.ID == "reserve") &&
 					kind(tr, geofence.Exit, geofence.Cross)

@@ -24,8 +24,10 @@ const (
 // tripline is the router under test, in a process of its own.
 type tripline struct {
 	*process
-	admin string // base URL
-	http  *http.Client
+	admin  string // host:port
+	config string // path
+	nats   string // section nats of the configuration, YAML
+	http   *http.Client
 }
 
 // newTripline writes the configuration and the fences. natsConfig is the
@@ -38,15 +40,26 @@ func newTripline(dir, binary, natsConfig string, consumers []*consumer) (*tripli
 	if err := os.WriteFile(filepath.Join(dir, "city.geojson"), cityFences(), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the city: %w", err)
 	}
-	path := filepath.Join(dir, "tripline.yaml")
-	if err := os.WriteFile(path, []byte(configuration(natsConfig, admin, consumers)), 0o600); err != nil {
-		return nil, fmt.Errorf("writing the configuration: %w", err)
-	}
-	p, err := newProcess("the router", filepath.Join(dir, "router.log"), binary, "run", "-c", path)
+	config := filepath.Join(dir, "tripline.yaml")
+	p, err := newProcess("the router", filepath.Join(dir, "router.log"), binary, "run", "-c", config)
 	if err != nil {
 		return nil, err
 	}
-	return &tripline{p, "http://" + admin, &http.Client{Timeout: askWithin}}, nil
+	t := &tripline{
+		process: p, admin: admin, config: config, nats: natsConfig,
+		http: &http.Client{Timeout: askWithin},
+	}
+	return t, t.configure(consumers)
+}
+
+// configure writes the configuration file.
+func (t *tripline) configure(consumers []*consumer) error {
+	// A new file in the place of the old one: the router may be reading.
+	next := t.config + ".next"
+	if err := os.WriteFile(next, []byte(configuration(t.nats, t.admin, consumers)), 0o600); err != nil {
+		return fmt.Errorf("writing the configuration: %w", err)
+	}
+	return os.Rename(next, t.config)
 }
 
 func configuration(natsConfig, admin string, consumers []*consumer) string {
@@ -63,10 +76,8 @@ consumers:
     match: %s
     webhook: {url: %q, timeout: 800ms}
     breaker: {p99: 250ms, base: 300ms, max: 2s, settle: 2s}
-`, c.name, c.match, c.url)
-		if c.more != "" {
-			fmt.Fprintf(&b, "    %s\n", c.more)
-		}
+    concurrency: %d
+`, c.name, c.match, c.url, c.concurrency)
 	}
 	return b.String()
 }
@@ -151,7 +162,11 @@ func (t *tripline) metric(ctx context.Context, name string) (sum float64, err er
 }
 
 func (t *tripline) get(ctx context.Context, path string) (status int, body string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.admin+path, nil)
+	return t.ask(ctx, http.MethodGet, path)
+}
+
+func (t *tripline) ask(ctx context.Context, method, path string) (status int, body string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+t.admin+path, nil)
 	if err != nil {
 		return 0, "", err
 	}

@@ -31,15 +31,17 @@ type options struct {
 // run is one run of the bench.
 type run struct {
 	options
-	begun     time.Time
-	dir       string
-	rng       *rand.Rand // of the kills; run's own goroutine uses it
-	consumers []*consumer
-	expect    *expectations
-	fleet     *fleet
-	router    *tripline
-	server    *server // nil without --external
-	kills     int
+	begun      time.Time
+	dir        string
+	rng        *rand.Rand // of the kills; run's own goroutine uses it
+	consumers  []*consumer
+	expect     *expectations
+	fleet      *fleet
+	router     *tripline
+	server     *server // nil without --external
+	kills      int
+	stops      int            // in order
+	background sync.WaitGroup // what an operator has asked for
 
 	saying sync.Mutex
 }
@@ -136,12 +138,13 @@ func (r *run) openNATS(ctx context.Context) (address, config string, err error) 
 }
 
 func (r *run) close() {
-	if r.fleet != nil {
-		r.fleet.close()
-	}
 	if r.router != nil {
 		r.router.close()
+		r.background.Wait()
 		r.router.http.CloseIdleConnections()
+	}
+	if r.fleet != nil {
+		r.fleet.close()
 	}
 	r.closeServer()
 	for _, c := range r.consumers {
@@ -189,12 +192,20 @@ func (r *run) storm(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.router.awaitReady(ctx)
+	if err := r.router.awaitReady(ctx); err != nil {
+		return err
+	}
+	return r.resumeAll(ctx)
 }
 
 // strike kills the router at a random moment, now and then while it is
 // starting, and starts it again.
 func (r *run) strike(ctx context.Context) error {
+	for range r.rng.IntN(3) {
+		if err := r.nuisance(ctx); err != nil {
+			return err
+		}
+	}
 	early := r.rng.IntN(5) == 0
 	wait := r.between(200*time.Millisecond, r.Longest)
 	if early {

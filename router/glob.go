@@ -1,6 +1,9 @@
 package router
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // glob is a pattern for ids and tags: `*` stands for any run of characters,
 // also an empty one and one with dots in it; everything else, letter case
@@ -69,10 +72,5 @@ func (set globs) matchAny(ss []string) bool {
 	if set == nil {
 		return true
 	}
-	for _, s := range ss {
-		if set.match(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ss, set.match)
 }

@@ -84,6 +84,10 @@ type Config struct {
 	HealthTimeout time.Duration
 	// Rand returns numbers in [0, 1), for that spread. Default: math/rand/v2.
 	Rand func() float64
+	// Holds, if set, says whether a partition is ours at this moment. It is
+	// asked right before each call; when it says no, the partition is given
+	// up as by [Outlet.Abandon].
+	Holds func(partition int) bool
 	// Hooks tell what happens.
 	Hooks Hooks
 }

@@ -30,6 +30,8 @@ type Outlet struct {
 	origin  time.Time // of the outlet's clock
 
 	throttled atomic.Int64 // answers in a row that asked for fewer calls
+	acting    atomic.Int64 // goroutines that are about to call a settled or a hook
+	awaited   atomic.Bool  // there are waiters
 
 	rearm chan struct{} // tells the clock that it is armed too late
 	hand  chan struct{} // tells the parker that there is something to park
@@ -141,6 +143,7 @@ func (o *Outlet) Accept(ctx context.Context, t router.Trigger, settled func()) b
 // is called with the lock.
 func (o *Outlet) await(until func(*core) bool) <-chan struct{} {
 	w := waiter{until, make(chan struct{})}
+	o.awaited.Store(true) // before the question, so that no change slips by
 	if until(o.core) {
 		close(w.done)
 	} else {
@@ -166,6 +169,7 @@ func (o *Outlet) unlockAndAct() {
 	out := effectsPool.Get().(*effects)
 	out.settled, c.out.settled = c.out.settled, out.settled
 	out.told, c.out.told = c.out.told, out.told
+	o.acting.Add(1)
 	o.mu.Unlock()
 	for _, settled := range out.settled {
 		settled()
@@ -177,7 +181,16 @@ func (o *Outlet) unlockAndAct() {
 	clear(out.told)
 	out.settled, out.told = out.settled[:0], out.told[:0]
 	effectsPool.Put(out)
+	if o.acting.Add(-1) == 0 && o.awaited.Load() {
+		o.mu.Lock()
+		o.tellWaiters()
+		o.mu.Unlock()
+	}
 }
+
+// allTold says that no settled and no hook is to be called any more. It is
+// called with the lock.
+func (o *Outlet) allTold() bool { return o.acting.Load() == 0 && !o.core.out.pending() }
 
 // spread tells those who wait, other than workers, of a change of the core. It
 // is called with the lock.
@@ -218,6 +231,7 @@ func (o *Outlet) tellWaiters() {
 	}
 	clear(o.waiters[len(kept):])
 	o.waiters = kept
+	o.awaited.Store(len(kept) > 0)
 }
 
 // arm has the clock look at the core and the breaker at that time. It is

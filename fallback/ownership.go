@@ -29,7 +29,7 @@ func (o *Outlet) Disown(ctx context.Context, partition int) error {
 	p := o.core.partition(partition)
 	p.closing = true
 	o.core.evacuate(o.Now(), p)
-	quiet := o.await(func(*core) bool { return p.quiet() })
+	quiet := o.await(func(*core) bool { return p.quiet() && o.allTold() })
 	o.unlockAndAct()
 	var err error
 	select {

@@ -68,7 +68,7 @@ func (o *Outlet) stop(cancelCalls func()) error {
 
 	o.mu.Lock()
 	o.core.evacuateAll(o.Now())
-	quiet := o.await((*core).quiet)
+	quiet := o.await(func(c *core) bool { return c.quiet() && o.allTold() })
 	o.unlockAndAct()
 	cancelCalls()
 	limit := time.NewTimer(o.cfg.StopTimeout)

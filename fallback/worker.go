@@ -178,6 +178,9 @@ func (o *Outlet) queueError(doing string, err error) {
 // deliver asks the breaker and calls the sink.
 func (w *worker) deliver(t task) task {
 	o := w.o
+	if !o.holds(t.s.id.Partition) {
+		return o.lapse(t)
+	}
 	w.begun = o.Now()
 	permit, err := o.breaker.Admit(w.begun)
 	if err != nil {

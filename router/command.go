@@ -136,6 +136,8 @@ func (p *Partition) awaitTicket(ctx context.Context, ticket uint64) error {
 
 // Status is where a partition stands.
 type Status struct {
+	// Started: the partition is claimed and what was saved is loaded.
+	Started bool
 	// Position is that of the last message judged; Offset is where the first
 	// unsettled trigger is, or behind Position; Committed is the durable
 	// offset, and ReplayFrom the durable position a restart reads from.

@@ -63,6 +63,7 @@ func (p *Partition) commitStep(ctx context.Context, st step) error {
 	progress := Progress{
 		Offset:     st.offset,
 		ReplayFrom: st.floor,
+		Position:   st.position,
 		Clock:      st.clock,
 		Presences:  make([]DevicePresence, 0, len(st.saves)),
 	}

@@ -179,6 +179,7 @@ type owner struct {
 	v     *vault
 	epoch atomic.Int64
 	fate  func() fate
+	away  atomic.Int64 // claims that get no answer
 }
 
 type fate int
@@ -198,6 +199,9 @@ func (o *owner) Claim(context.Context, int) (router.Saved, error) {
 	o.v.epoch++
 	o.epoch.Store(int64(o.v.epoch))
 	o.v.mu.Unlock()
+	if o.away.Add(-1) >= 0 {
+		return router.Saved{}, errFate
+	}
 	return o.v.get(), nil
 }
 

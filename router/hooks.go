@@ -14,11 +14,17 @@ type Hooks struct {
 	// Fix: a fix was judged. Fixes that a restart reads again, though a saved
 	// presence contains them, are not told.
 	Fix func(fix *geofence.Fix, result geofence.Result)
+	// Judged: a batch of so many messages was judged, and that took so long,
+	// offers included.
+	Judged func(messages int, took time.Duration)
 	// Transition: a transition happened, and this many consumers want it.
 	Transition func(tr *geofence.Transition, consumers int)
 	// WhereFailed: a consumer's `where` could not be evaluated, so it did not
 	// match.
 	WhereFailed func(consumer string, err error)
+	// ClaimFailed: the partition could not be claimed, or what was saved not
+	// loaded; it is tried again, and nothing is judged until then.
+	ClaimFailed func(err error)
 	// Committed: a commit with this many presences ended. A nil error means
 	// that it is durable; another one is repeated, save ErrFenced.
 	Committed func(took time.Duration, presences int, err error)
@@ -36,6 +42,12 @@ func (h *Hooks) fix(fix *geofence.Fix, result geofence.Result) {
 	}
 }
 
+func (h *Hooks) judged(messages int, took time.Duration) {
+	if h.Judged != nil {
+		h.Judged(messages, took)
+	}
+}
+
 func (h *Hooks) transition(tr *geofence.Transition, consumers int) {
 	if h.Transition != nil {
 		h.Transition(tr, consumers)
@@ -45,6 +57,12 @@ func (h *Hooks) transition(tr *geofence.Transition, consumers int) {
 func (h *Hooks) whereFailed(consumer string, err error) {
 	if h.WhereFailed != nil {
 		h.WhereFailed(consumer, err)
+	}
+}
+
+func (h *Hooks) claimFailed(err error) {
+	if h.ClaimFailed != nil {
+		h.ClaimFailed(err)
 	}
 }
 

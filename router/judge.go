@@ -17,6 +17,7 @@ func (p *Partition) judgeBatch(ctx context.Context, b *Batch) {
 		}
 		p.judge(ctx, &b.Messages[i], b.Read, now)
 	}
+	p.cfg.Hooks.judged(len(b.Messages), time.Since(now))
 	if b.Release != nil {
 		b.Release()
 	}

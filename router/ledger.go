@@ -43,6 +43,7 @@ type saved struct {
 // step is a commit in the making.
 type step struct {
 	offset, floor uint64
+	position      uint64 // of the newest message judged
 	clock         int64
 	saves         map[string]save // by device name
 	ticket        uint64
@@ -57,6 +58,7 @@ type ledger struct {
 
 	mu sync.Mutex // guards all below, and what claim and device say
 
+	begun  bool // a start has loaded what was saved
 	claims ring[*claim]
 	loop   loopState
 	saves  map[string]save // by device name
@@ -82,6 +84,7 @@ func newLedger() *ledger {
 func (l *ledger) begin(s Saved) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.begun = true
 	l.loop = loopState{next: s.Offset, floor: s.ReplayFrom, clock: s.Clock}
 	l.offsetDone, l.floorDone, l.clockDone = s.Offset, s.ReplayFrom, s.Clock
 }
@@ -211,13 +214,14 @@ func (l *ledger) take(all bool) (step, bool) {
 	defer l.mu.Unlock()
 	offset := l.offset()
 	floor := min(l.loop.floor, offset)
+	position := max(l.loop.next, 1) - 1
 	moved := offset != l.offsetDone || floor != l.floorDone
 	if len(l.saves) == 0 && !(all && moved) {
 		return step{}, false
 	}
 	if len(l.saves) > stepMost {
 		l.poke()
-		st := step{offset: l.offsetDone, floor: l.floorDone, clock: l.clockDone, saves: make(map[string]save, stepMost), ticket: l.ticketDone}
+		st := step{offset: l.offsetDone, floor: l.floorDone, position: position, clock: l.clockDone, saves: make(map[string]save, stepMost), ticket: l.ticketDone}
 		for name, s := range l.saves {
 			st.saves[name] = s
 			delete(l.saves, name)
@@ -226,7 +230,7 @@ func (l *ledger) take(all bool) (step, bool) {
 			}
 		}
 	}
-	st := step{offset: offset, floor: floor, clock: l.loop.clock, saves: l.saves, ticket: l.ticket}
+	st := step{offset: offset, floor: floor, position: position, clock: l.loop.clock, saves: l.saves, ticket: l.ticket}
 	l.saves = make(map[string]save)
 	return st, true
 }
@@ -276,6 +280,7 @@ func (l *ledger) status(now time.Time) Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := Status{
+		Started:    l.begun,
 		Position:   max(l.loop.next, 1) - 1,
 		Offset:     l.offset(),
 		Committed:  l.offsetDone,

@@ -182,7 +182,7 @@ func (p *Partition) Run(ctx context.Context) error {
 // was saved before the offset passed it. With changed fences a fix below the
 // offset may be the first to meet a new fence, and that enter would be lost.
 func (p *Partition) start(ctx context.Context) error {
-	s, err := p.cfg.Store.Claim(ctx, p.cfg.Partition)
+	s, err := p.claim(ctx)
 	if err != nil {
 		return fmt.Errorf("claim: %w", err)
 	}
@@ -216,6 +216,23 @@ func (p *Partition) start(ctx context.Context) error {
 	}
 	p.publish()
 	return nil
+}
+
+// claim claims the partition, as often as it takes: a store that doesn't
+// answer at the moment is no reason to give up, no more than it is later.
+func (p *Partition) claim(ctx context.Context) (Saved, error) {
+	retry := commitRetryFirst
+	for {
+		s, err := p.cfg.Store.Claim(ctx, p.cfg.Partition)
+		if err == nil || errors.Is(err, ErrFenced) {
+			return s, err
+		}
+		p.cfg.Hooks.claimFailed(err)
+		if !pause(ctx, retry) {
+			return s, err
+		}
+		retry = min(2*retry, commitRetryMost)
+	}
 }
 
 // loop judges what arrives and does all else that needs the tracker.

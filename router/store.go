@@ -27,8 +27,11 @@ type Saved struct {
 // Progress is one step forward, stored whole or not at all.
 type Progress struct {
 	Offset, ReplayFrom uint64
-	Clock              int64
-	Presences          []DevicePresence
+	// Position is that of the newest message that was judged: nothing in
+	// Presences knows of a later one.
+	Position  uint64
+	Clock     int64
+	Presences []DevicePresence
 }
 
 // DevicePresence is a presence to save; a nil Encoded removes it.

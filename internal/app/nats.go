@@ -176,8 +176,12 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 		s.source, err = ingest.NewCore(in)
 		return err
 	}
+	after, err := s.store.MaxPosition(ctx)
+	if err != nil {
+		return err
+	}
 	err = ingest.SetUpStream(ctx, s.nats.js, ingest.StreamConfig{
-		Patterns: patterns, Partitions: s.cfg.Ingest.Partitions, MaxBytes: int64(s.budget.Ingest),
+		Patterns: patterns, Partitions: s.cfg.Ingest.Partitions, MaxBytes: int64(s.budget.Ingest), After: after,
 	})
 	if err != nil {
 		return err

@@ -119,6 +119,11 @@ func (m *Metrics) Partition(number int) router.Hooks {
 	restarts := m.restarts.WithLabelValues(label(number))
 	return router.Hooks{
 		Fix: func(_ *geofence.Fix, r geofence.Result) { results[r].Inc() },
+		Judged: func(messages int, took time.Duration) {
+			if messages > 0 {
+				m.match.Observe(took.Seconds() / float64(messages))
+			}
+		},
 		Transition: func(tr *geofence.Transition, _ int) {
 			m.transitions[tr.Kind].Inc()
 		},

@@ -34,6 +34,7 @@ type epoch struct {
 type progress struct {
 	Offset     uint64 `json:"offset"`
 	ReplayFrom uint64 `json:"replay_from"`
+	Position   uint64 `json:"position"`
 	Clock      int64  `json:"clock"`
 }
 
@@ -136,6 +137,20 @@ func (s *Store) MinReplayFrom(ctx context.Context) (uint64, error) {
 	return lowest, nil
 }
 
+// MaxPosition returns the highest position that anything saved knows of. A log
+// that hands it out again would repeat what counts as judged.
+func (s *Store) MaxPosition(ctx context.Context) (uint64, error) {
+	highest := uint64(0)
+	for partition := range s.cfg.Partitions {
+		p, err := s.progress(ctx, partition)
+		if err != nil {
+			return 0, err
+		}
+		highest = max(highest, p.Position, max(p.Offset, 1)-1)
+	}
+	return highest, nil
+}
+
 // batchMost is how many messages the server takes in one atomic batch.
 const batchMost = 1000
 
@@ -154,7 +169,7 @@ func (s *Store) Commit(ctx context.Context, partition int, step router.Progress)
 			return err
 		}
 	}
-	body, err := json.Marshal(progress{Offset: step.Offset, ReplayFrom: step.ReplayFrom, Clock: step.Clock})
+	body, err := json.Marshal(progress{Offset: step.Offset, ReplayFrom: step.ReplayFrom, Position: step.Position, Clock: step.Clock})
 	if err != nil {
 		return err
 	}

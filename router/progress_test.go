@@ -48,6 +48,51 @@ func TestPartitionWaitingInOfferStillCommits(t *testing.T) {
 	})
 }
 
+// A store that doesn't answer while the service starts is no reason to end
+// it: it would not be one a second later.
+func TestClaimIsTriedAgainUntilTheStoreAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, index(t, circles(t, "a")...), at(1, "van", t0, 0))
+		store := &owner{v: r.v}
+		store.away.Store(5)
+		failures := 0
+		r.cfg.Store, r.cfg.Hooks.ClaimFailed = store, func(err error) {
+			failures++
+			if !errors.Is(err, errFate) {
+				t.Errorf("told of %v, want %v", err, errFate)
+			}
+		}
+		r.start()
+		r.expect()
+		if r.p.Status().Started {
+			t.Error("started without a claim")
+		}
+		time.Sleep(5 * time.Second)
+		r.expect("van enter a")
+		if !r.p.Status().Started || failures != 5 {
+			t.Errorf("started: %t after %d failures; want true after 5", r.p.Status().Started, failures)
+		}
+		r.kill()
+	})
+}
+
+func TestClaimIsGivenUpWhenTheServiceStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, index(t, circles(t, "a")...))
+		store := &owner{v: r.v}
+		store.away.Store(1 << 30)
+		r.cfg.Store = store
+		r.start()
+		time.Sleep(time.Minute)
+		if err := r.kill(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if err := r.p.Close(t.Context()); err != nil || r.v.steps != 0 {
+			t.Errorf("Close: %v after %d commits; want none", err, r.v.steps)
+		}
+	})
+}
+
 func TestOffsetStopsAtTheFirstUnsettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, index(t, circles(t, "a")...),

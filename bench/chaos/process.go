@@ -19,6 +19,10 @@ type process struct {
 	path string
 	args []string
 	log  *os.File // gets its output
+	// forgiven says that the program may end by itself at the moment, as one
+	// that can't start; then it is started again, as by whoever supervises
+	// it. nil: never.
+	forgiven func() bool
 
 	mu      sync.Mutex // guards all below
 	cmd     *exec.Cmd
@@ -36,12 +40,18 @@ func newProcess(name, log, path string, args ...string) (*process, error) {
 	return &process{name: name, path: path, args: args, log: f, failed: make(chan error, 1)}, nil
 }
 
-// start runs the program. It must not be running.
+// again is after what time a program is started again that ended by itself.
+const again = 200 * time.Millisecond
+
+// start runs the program, unless it is running.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {
 		return errors.New(p.name + " was stopped for good")
+	}
+	if p.cmd != nil && p.cmd.ProcessState == nil {
+		return nil
 	}
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Stdout, cmd.Stderr = p.log, p.log
@@ -51,20 +61,27 @@ func (p *process) start() error {
 		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	p.cmd, p.wanted, p.ended = cmd, false, make(chan struct{})
-	ended := p.ended
-	go func() {
-		err := cmd.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if !p.wanted {
-			select {
-			case p.failed <- fmt.Errorf("%s ended by itself: %v\n%s", p.name, err, tail(p.log.Name(), 20)):
-			default:
-			}
-		}
-		close(ended)
-	}()
+	go p.await(cmd, p.ended)
 	return nil
+}
+
+// await notices that the program has ended.
+func (p *process) await(cmd *exec.Cmd, ended chan struct{}) {
+	state, err := cmd.Process.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cmd.ProcessState = state // start and signal read it under the lock
+	defer close(ended)
+	switch {
+	case p.wanted:
+	case err == nil && p.forgiven != nil && p.forgiven():
+		time.AfterFunc(again, func() { p.start() })
+	default:
+		select {
+		case p.failed <- fmt.Errorf("%s ended by itself: %v\n%s", p.name, state, tail(p.log.Name(), 20)):
+		default:
+		}
+	}
 }
 
 // signal sends a signal that ends the program, and waits until it has.
@@ -97,6 +114,8 @@ func (p *process) stop(within time.Duration) error {
 	if err := p.signal(syscall.SIGTERM, within); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
 		return fmt.Errorf("%s ended with exit code %d when it was stopped\n%s", p.name, code, tail(p.log.Name(), 20))
 	}

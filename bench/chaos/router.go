@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type tripline struct {
 	config string // path
 	nats   string // section nats of the configuration, YAML
 	http   *http.Client
+	up     atomic.Bool // it was ready since it was started
 }
 
 // newTripline writes the configuration and the fences. natsConfig is the
@@ -82,6 +84,12 @@ consumers:
 	return b.String()
 }
 
+// start runs the router, unless it is running.
+func (t *tripline) start() error {
+	t.up.Store(false)
+	return t.process.start()
+}
+
 // awaitReady returns when the router is ready, or why it is not.
 func (t *tripline) awaitReady(ctx context.Context) error {
 	deadline := time.After(readyWithin)
@@ -90,6 +98,7 @@ func (t *tripline) awaitReady(ctx context.Context) error {
 	var last error
 	for {
 		if last = t.ready(ctx); last == nil {
+			t.up.Store(true)
 			return nil
 		}
 		select {

@@ -116,6 +116,10 @@ func (r *run) open(ctx context.Context) (err error) {
 	if r.router, err = newTripline(r.dir, binary, natsConfig, r.consumers); err != nil {
 		return err
 	}
+	if r.External {
+		// With a server that is away it may find that it can't start.
+		r.router.forgiven = func() bool { return !r.router.up.Load() }
+	}
 	if err := r.router.start(); err != nil {
 		return err
 	}
@@ -194,6 +198,14 @@ func (r *run) storm(ctx context.Context) error {
 	}
 	if err := r.router.awaitReady(ctx); err != nil {
 		return err
+	}
+	if r.server != nil { // once more, and nobody kills anything that would put it right
+		if err := r.blackOut(ctx, time.Second); err != nil {
+			return err
+		}
+		if err := r.router.awaitReady(ctx); err != nil {
+			return err
+		}
 	}
 	return r.resumeAll(ctx)
 }
@@ -287,7 +299,7 @@ func (r *run) drain(ctx context.Context) error {
 		case left == 0:
 			r.say("drained in %.1f s", (now - begun).Seconds())
 			return r.pause(ctx, 1500*time.Millisecond)
-		case now-begun > r.Drain, now-since > r.Drain/2:
+		case now-begun > r.Drain, now-since > r.Drain*3/4:
 			r.say("gave up on %d deliveries after %.1f s: %s", left, (now - begun).Seconds(), r.router.consumers(ctx))
 			return nil
 		case now-said > 2*time.Second:

@@ -150,7 +150,7 @@ func (c *consumer) watch(now time.Duration) {
 	case len(c.queue) <= c.fallsQueue:
 		c.crowded = -1
 		c.crowdID++
-	case c.crowded < 0 && c.fallsOver:
+	case c.crowded < 0 && c.fallsOver && now >= c.fallen:
 		c.crowded = now
 		c.s.push(now+c.fallsAfter, crowd, c.crowdID)
 	}

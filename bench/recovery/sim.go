@@ -84,7 +84,7 @@ func run(sc *scenario, d discipline, seed uint64, tr *trace) *tally {
 			s.now = s.next
 			s.arrive(int32(s.arrivals.IntN(slotCount)))
 			s.next = s.gap()
-			if s.known && s.policy.state() == breaker.Open && s.pollAt != never {
+			if tr == nil && s.known && s.policy.state() == breaker.Open && s.pollAt != never {
 				continue // it is parked, and that is all
 			}
 		} else {

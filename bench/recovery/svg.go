@@ -15,7 +15,7 @@ const (
 	laneHeight  = 120
 	laneWidth   = 800
 	laneLeft    = 130
-	laneTop     = 56
+	laneTop     = 64
 )
 
 const pictureStyle = `<style>
@@ -23,7 +23,7 @@ svg{font:12px system-ui,sans-serif;--ink:#1b1f24;--dim:#6b7280;--rule:#d5d9de;--
 @media(prefers-color-scheme:dark){svg{--ink:#e6e8eb;--dim:#9aa3ad;--rule:#3a4048;--closed:#3fb57a;--half:#e0ad45;--open:#e36464;--latency:#7ea2ef;--backlog:#b29bea;background:#14171a}}
 text{fill:var(--ink)}.dim{fill:var(--dim)}.rule{stroke:var(--rule);fill:none}
 .closed{fill:var(--closed)}.half{fill:var(--half)}.open{fill:var(--open)}
-.latency{stroke:var(--latency);fill:none;stroke-width:1.3}.backlog{fill:var(--backlog);opacity:.35}
+.latency{stroke:var(--latency);fill:none;stroke-width:1.3;stroke-linecap:round}.backlog{fill:var(--backlog);opacity:.35}
 </style>
 `
 
@@ -107,7 +107,7 @@ func lane(b *bytes.Buffer, top int, name string, t *trace, most int) {
 		}
 		fmt.Fprintf(b, "%s%.1f %.1f", pen, x(at), y(d))
 		if pen == "M" { // so that a lone point shows
-			fmt.Fprintf(b, "h1")
+			b.WriteString("h1.5")
 		}
 		pen = "L"
 	}
@@ -122,7 +122,7 @@ func axis(b *bytes.Buffer, top, bottom int) {
 			x(s), bottom, x(s), bottom+18, s.Seconds())
 	}
 	healed := x(20 * time.Second)
-	fmt.Fprintf(b, `<path class="rule" d="M%.1f %dV%d"/><text class="dim" x="%.1f" y="%d">healed</text>`+"\n", healed, top, bottom, healed+4, bottom-12)
+	fmt.Fprintf(b, `<path class="rule" d="M%.1f %dV%d"/><text class="dim" x="%.1f" y="%d">healed</text>`+"\n", healed, top-4, bottom, healed+4, top-3)
 }
 
 func legend(b *bytes.Buffer, y int) {

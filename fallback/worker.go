@@ -178,7 +178,7 @@ func (o *Outlet) queueError(doing string, err error) {
 // deliver asks the breaker and calls the sink.
 func (w *worker) deliver(t task) task {
 	o := w.o
-	if !o.holds(t.s.id.Partition) {
+	if !o.holds(t.trigger().Partition) {
 		return o.lapse(t)
 	}
 	w.begun = o.Now()

@@ -47,7 +47,10 @@ func (s *service) deviceAPI(mux *http.ServeMux) {
 
 func (s *service) getDevice(r *http.Request) (any, error) {
 	id := r.PathValue("id")
-	for number, p := range s.partitions {
+	if err := s.runsHere(id); err != nil {
+		return nil, err
+	}
+	for number, p := range s.held.each() {
 		var shown *shownDevice
 		err := p.Do(r.Context(), func(t *geofence.Tracker) {
 			if presence, ok := t.Presence(id); ok {

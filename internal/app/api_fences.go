@@ -111,7 +111,7 @@ func (s *service) getInside(r *http.Request) (any, error) {
 		return nil, err
 	}
 	inside := []insideDevice{}
-	for _, p := range s.partitions {
+	for _, p := range s.held.each() {
 		err := p.Do(r.Context(), func(t *geofence.Tracker) {
 			for name := range t.Inside(f.ID) {
 				inside = append(inside, describeInside(t, name, f.ID))

@@ -25,6 +25,7 @@ import (
 	"github.com/tripline/tripline/internal/admin/page"
 	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/ingest"
+	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/internal/metrics"
 	"github.com/tripline/tripline/internal/state"
 	"github.com/tripline/tripline/router"
@@ -42,6 +43,10 @@ type Options struct {
 	// asks for it. nil: this service doesn't reload.
 	Reload func() (*config.Config, error)
 	Hangup <-chan os.Signal
+	// Leases and Home stand in for the defaults of the leases that replicas
+	// hold; tests are in a hurry.
+	Leases lease.Timing
+	Home   func() lease.Home
 	// Started is told once everything runs. It may be nil.
 	Started func(Started)
 }
@@ -64,18 +69,20 @@ type service struct {
 	hub     *live.Hub
 	started time.Time
 
-	nats       *connections
-	budget     config.Budget
-	store      *state.Store
-	source     source
-	trim       *ingest.Trim // nil in core mode
-	index      *geofence.Index
-	fences     *fences
-	roster     *roster
-	partitions []*router.Partition
-	gauges     *gauges
-	admin      *admin.Server
+	nats   *connections
+	budget config.Budget
+	store  *state.Store
+	source source
+	trim   *ingest.Trim // nil in core mode
+	index  *geofence.Index
+	fences *fences
+	roster *roster
+	held   *held
+	keeper *lease.Keeper // nil: all partitions run here, always
+	gauges *gauges
+	admin  *admin.Server
 
+	running   atomic.Bool
 	stopping  atomic.Bool
 	reloading sync.Mutex // one at a time; guards what a reload changes in cfg
 }
@@ -93,6 +100,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) (err error) {
 	s := &service{
 		cfg: cfg, opts: opts, log: opts.Log,
 		metrics: metrics.New(), started: time.Now(),
+		held: newHeld(cfg.Ingest.Partitions),
 	}
 	defer s.close()
 	if err := s.open(ctx); err != nil {
@@ -107,7 +115,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) (err error) {
 // open builds the parts, in the order in which they need each other.
 func (s *service) open(ctx context.Context) (err error) {
 	steps := []func(context.Context) error{
-		s.openAdmin, s.openNATS, s.openStreams, s.openFences, s.openConsumers, s.openPartitions,
+		s.openAdmin, s.openNATS, s.openStreams, s.openFences, s.openLeases, s.openConsumers, s.openPartitions,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -150,12 +158,8 @@ func (s *service) run(ctx context.Context) error {
 
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.source.Run(groupCtx) })
-	for _, p := range s.partitions {
-		group.Go(func() error { return p.Run(groupCtx) })
-	}
-	if s.trim != nil {
-		group.Go(func() error { return s.trim.Run(groupCtx) })
-	}
+	s.runPartitions(groupCtx, group)
+	s.running.Store(true)
 	group.Go(func() error { return s.fences.run(groupCtx) })
 	group.Go(func() error { return s.roster.watch(groupCtx) })
 	group.Go(func() error { return s.awaitHangup(groupCtx) })
@@ -189,7 +193,7 @@ func (s *service) awaitHangup(ctx context.Context) error {
 func (s *service) announce() {
 	s.log.Info("running",
 		"nats", s.nats.url(), "admin", s.adminURL(), "fences", s.index.Snapshot().Len(),
-		"consumers", len(s.cfg.Consumers), "partitions", len(s.partitions), "durable", s.cfg.Ingest.Durable)
+		"consumers", len(s.cfg.Consumers), "partitions", s.held.total(), "durable", s.cfg.Ingest.Durable)
 	if s.opts.Started != nil {
 		s.opts.Started(Started{
 			NATS: s.nats.url(), Admin: s.adminURL(), Fences: s.index.Snapshot().Len(),
@@ -205,11 +209,7 @@ func (s *service) adminURL() string { return "http://" + s.admin.Addr().String()
 func (s *service) saveProgress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	var group errgroup.Group
-	for _, p := range s.partitions {
-		group.Go(func() error { return p.Close(ctx) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := s.held.close(ctx); err != nil {
 		return fmt.Errorf("saving the progress: %w; what is not saved is read again at the next start", err)
 	}
 	return nil

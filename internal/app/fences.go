@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/fencekv"
 	"github.com/tripline/tripline/internal/state"
@@ -48,7 +46,7 @@ type fences struct {
 	stamps     map[string]fileStamp // of the files as they were last read
 	fromFiles  map[string]*geofence.Fence
 	fromBucket map[string]*geofence.Fence
-	partitions []*router.Partition
+	held       *held
 }
 
 // fileStamp tells whether a file has changed.
@@ -59,7 +57,7 @@ type fileStamp struct {
 
 func (s *service) openFences(ctx context.Context) (err error) {
 	f := &fences{
-		versions: s.store.Versions(), hub: s.hub, log: s.log,
+		versions: s.store.Versions(), hub: s.hub, held: s.held, log: s.log,
 		reconnected: s.nats.reconnected, fromBucket: map[string]*geofence.Fence{},
 	}
 	s.fences = f
@@ -68,7 +66,7 @@ func (s *service) openFences(ctx context.Context) (err error) {
 			f.files = append(f.files, source.File)
 			continue
 		}
-		f.bucket, err = fencekv.Open(ctx, s.nats.js, s.cfg.NATS.Namespace, int64(s.budget.Fences), 0)
+		f.bucket, err = fencekv.Open(ctx, s.nats.js, s.cfg.NATS.Namespace, int64(s.budget.Fences), s.cfg.NATS.Replicas)
 		if err != nil {
 			return err
 		}
@@ -260,11 +258,7 @@ func (f *fences) apply(ctx context.Context, put []*geofence.Fence, gone []string
 	}
 	f.hub.Fences()
 	f.log.Info("fences changed", "put", len(put), "deleted", len(gone), "total", f.index.Snapshot().Len())
-	var group errgroup.Group
-	for _, p := range f.partitions {
-		group.Go(func() error { return p.Refence(ctx, touched) })
-	}
-	return group.Wait()
+	return f.held.do(func(p *router.Partition) error { return p.Refence(ctx, touched) })
 }
 
 func (f *fences) sweep(ctx context.Context) error {
@@ -274,7 +268,10 @@ func (f *fences) sweep(ctx context.Context) error {
 	for fence := range f.index.Snapshot().All() {
 		named[fence.ID] = true
 	}
-	for _, p := range f.partitions {
+	if f.held.count() < f.held.total() {
+		return nil // what the presences of the others name is not known here
+	}
+	for _, p := range f.held.each() {
 		ids, err := p.Versions(ctx)
 		if err != nil {
 			return err

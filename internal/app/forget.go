@@ -40,10 +40,13 @@ func (s *service) forget(ctx context.Context, device string) (forgotten, error) 
 	// The consumers stay the same meanwhile.
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
+	if err := s.runsHere(device); err != nil {
+		return f, err
+	}
 	if err := s.forgetLocations(ctx, &f); err != nil {
 		return f, err
 	}
-	for _, p := range s.partitions {
+	for _, p := range s.held.each() {
 		known, err := p.Forget(ctx, device)
 		if err != nil {
 			return f, fmt.Errorf("forgetting the presence: %w", err)
@@ -82,12 +85,12 @@ func (s *service) forgetLocations(ctx context.Context, f *forgotten) error {
 	}
 	// A purge may move the stream's beginning past what an idle partition
 	// would read from. After a tick it begins later.
-	for number := range s.partitions {
+	for number := range s.held.total() {
 		if err := s.source.Tick(ctx, number, ""); err != nil {
 			return err
 		}
 	}
-	number := router.PartitionOf(subject, len(s.partitions))
+	number := router.PartitionOf(subject, s.held.total())
 	stream, err := s.nats.js.Stream(ctx, ingest.StreamName(s.cfg.NATS.Namespace))
 	if err != nil {
 		return fmt.Errorf("looking up the location stream: %w", err)
@@ -122,7 +125,14 @@ func (s *service) awaitJudged(ctx context.Context, stream jetstream.Stream, numb
 	defer limit.Stop()
 	poll := time.NewTicker(judgedPoll)
 	defer poll.Stop()
-	for s.partitions[number].Status().Position < last.Sequence {
+	for {
+		p := s.held.get(number)
+		if p == nil {
+			return s.elsewhere(number)
+		}
+		if p.Status().Position >= last.Sequence {
+			return nil
+		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
@@ -132,7 +142,6 @@ func (s *service) awaitJudged(ctx context.Context, stream jetstream.Stream, numb
 				"partition %d is behind: locations of the device may still wait to be judged. See /readyz, and ask again", number)
 		}
 	}
-	return nil
 }
 
 // forgetLeft removes what is left of the device with consumers that are not

@@ -201,7 +201,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for _, m := range g.s.roster.all() {
 		g.collectConsumer(m.name, m.outlet.Status(), set)
 	}
-	for i, p := range g.s.partitions {
+	for i, p := range g.s.held.each() {
 		status := p.Status()
 		set(lag, status.Lag.Seconds(), strconv.Itoa(i))
 		set(devices, float64(status.Devices), strconv.Itoa(i))

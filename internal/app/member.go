@@ -50,7 +50,11 @@ type parts struct {
 	hub        *live.Hub
 	observer   Observer
 	log        *slog.Logger
+	replicas   int       // of the streams
 	origin     time.Time // of the breakers' clocks, to turn them into dates
+	// holds says whether a partition is leased to this process; nil: all are
+	// its own.
+	holds func(partition int) bool
 }
 
 // newMember builds a consumer: its sink, behind its breaker, with its queue.
@@ -69,11 +73,12 @@ func newMember(ctx context.Context, p *parts, c config.Consumer, budget config.B
 		Consumer:     c.Name,
 		MaxBytes:     int64(budget.Fallback[c.Name]),
 		DeadMaxBytes: int64(budget.Dead),
+		Replicas:     p.replicas,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("consumer %s: %w", c.Name, err)
 	}
-	m.outlet = fallback.New(m.sink, breaker.New(m.breakerConfig(p)), m.queue, fallback.With(m.outletConfig(p)))
+	m.outlet = fallback.New(m.sink, breaker.New(m.breakerConfig(p)), p.queue(m.queue), fallback.With(m.outletConfig(p)))
 	m.relay = newRelay(m.outlet)
 	return m, nil
 }
@@ -107,8 +112,13 @@ func (m *member) outletConfig(p *parts) fallback.Config {
 	if grace == 0 {
 		grace = fallback.None
 	}
+	partitions := p.partitions
+	if p.holds != nil {
+		partitions = fallback.None
+	}
 	return fallback.Config{
-		Partitions:    p.partitions,
+		Partitions:    partitions,
+		Holds:         p.holds,
 		Concurrency:   m.cfg.Concurrency,
 		MaxRate:       m.cfg.MaxRate,
 		MaxAttempts:   f.MaxAttempts,

@@ -161,6 +161,7 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 		Namespace:  s.cfg.NATS.Namespace,
 		Partitions: s.cfg.Ingest.Partitions,
 		MaxBytes:   int64(s.budget.State),
+		Replicas:   s.cfg.NATS.Replicas,
 	})
 	if err != nil {
 		return err
@@ -182,6 +183,7 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 	}
 	err = ingest.SetUpStream(ctx, s.nats.js, ingest.StreamConfig{
 		Patterns: patterns, Partitions: s.cfg.Ingest.Partitions, MaxBytes: int64(s.budget.Ingest), After: after,
+		Replicas: s.cfg.NATS.Replicas,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/admin/live"
 	"github.com/tripline/tripline/internal/config"
@@ -12,22 +14,42 @@ import (
 )
 
 func (s *service) openPartitions(context.Context) error {
-	for number := range s.cfg.Ingest.Partitions {
-		s.partitions = append(s.partitions, router.NewPartition(router.PartitionConfig{
-			Partition: number,
-			Namespace: s.cfg.NATS.Namespace,
-			Source:    s.source,
-			Store:     s.store,
-			Fences:    s.index,
-			Versions:  s.store.Versions(),
-			Tracker:   s.trackerConfig(),
-			Consumers: &s.roster.list,
-			Core:      !s.cfg.Ingest.Durable,
-			Hooks:     s.partitionHooks(number),
-		}))
+	if s.keeper != nil {
+		return nil // each is made when it is leased
 	}
-	s.fences.partitions = s.partitions
+	for number := range s.held.total() {
+		s.held.add(number, func() *router.Partition { return s.newPartition(number) })
+	}
 	return nil
+}
+
+// runPartitions runs them: those that are leased, or all.
+func (s *service) runPartitions(ctx context.Context, group *errgroup.Group) {
+	if s.keeper != nil {
+		group.Go(func() error { return s.keeper.Run(ctx) })
+		return
+	}
+	for _, p := range s.held.each() {
+		group.Go(func() error { return p.Run(ctx) })
+	}
+	if s.trim != nil {
+		group.Go(func() error { return s.trim.Run(ctx) })
+	}
+}
+
+func (s *service) newPartition(number int) *router.Partition {
+	return router.NewPartition(router.PartitionConfig{
+		Partition: number,
+		Namespace: s.cfg.NATS.Namespace,
+		Source:    s.source,
+		Store:     s.store,
+		Fences:    s.index,
+		Versions:  s.store.Versions(),
+		Tracker:   s.trackerConfig(),
+		Consumers: &s.roster.list,
+		Core:      !s.cfg.Ingest.Durable,
+		Hooks:     s.partitionHooks(number),
+	})
 }
 
 // trackerConfig is the tracker's configuration with the kinds that somebody
@@ -90,6 +112,9 @@ func (s *service) partitionHooks(number int) router.Hooks {
 		counted.WhereFailed(consumer, err)
 		log.Warn("a match's where could not be evaluated; it did not match", "consumer", consumer, "err", err)
 	}
+	h.ClaimFailed = func(err error) {
+		log.Warn("the partition can't be claimed yet; it is tried again and nothing is judged until then", "err", err)
+	}
 	h.ReaderRestarted = func(reason error) {
 		counted.ReaderRestarted(reason)
 		log.Warn("reading begins anew from the last position", "reason", reason)
@@ -109,7 +134,7 @@ func position(fix *geofence.Fix) live.Position {
 // positions yields the newest position of every device, for a live page that
 // has just been opened.
 func (s *service) positions(yield func(live.Position) bool) {
-	for _, p := range s.partitions {
+	for _, p := range s.held.each() {
 		presences, err := p.Devices(context.Background(), -1)
 		if err != nil {
 			continue // it has stopped

@@ -22,12 +22,31 @@ func (s *service) ready(context.Context) []admin.Check {
 	if s.stopping.Load() {
 		return []admin.Check{{Name: "running", Reason: "stopping"}}
 	}
-	if len(s.partitions) == 0 {
+	if !s.running.Load() {
 		return []admin.Check{{Name: "running", Reason: "starting"}}
 	}
-	checks := []admin.Check{{Name: "running", OK: true}, s.natsReady(), s.progressReady()}
+	checks := []admin.Check{s.partitionsReady(), s.natsReady(), s.progressReady()}
+	if s.keeper != nil {
+		checks = append(checks, s.leasesReady())
+	}
 	checks = append(checks, s.storesReady()...)
 	return append(checks, s.consumersReady()...)
+}
+
+// partitionsReady: until a partition has loaded what was saved, its locations
+// wait.
+func (s *service) partitionsReady() admin.Check {
+	c := admin.Check{Name: "running", OK: true}
+	waiting := 0
+	for _, p := range s.held.each() {
+		if !p.Status().Started {
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		c.OK, c.Reason = false, fmt.Sprintf("starting: %d of %d partitions are not loaded yet", waiting, s.held.count())
+	}
+	return c
 }
 
 func (s *service) natsReady() admin.Check {
@@ -45,7 +64,7 @@ func (s *service) natsReady() admin.Check {
 
 func (s *service) progressReady() admin.Check {
 	c := admin.Check{Name: "progress", OK: true}
-	for i, p := range s.partitions {
+	for i, p := range s.held.each() {
 		if lag := p.Status().Lag; lag > stalledAfter {
 			c.OK = false
 			c.Reason = fmt.Sprintf("partition %d has had a trigger unsettled for %v: look for a blocked fallback queue, or NATS that doesn't answer", i, lag.Round(time.Second))

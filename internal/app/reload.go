@@ -12,6 +12,7 @@ import (
 	"github.com/tripline/tripline/fallback/jetqueue"
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/router"
 )
 
 // errNoReload says that whoever started the service gave it no way to read the
@@ -87,12 +88,9 @@ func needRestart(old, next *config.Config) []string {
 // barrier returns when every partition works with the consumers that have
 // been published before.
 func (s *service) barrier(ctx context.Context) error {
-	for _, p := range s.partitions {
-		if err := p.Do(ctx, func(*geofence.Tracker) {}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.held.do(func(p *router.Partition) error {
+		return p.Do(ctx, func(*geofence.Tracker) {})
+	})
 }
 
 // reload makes the members those of the new configuration. Everything that
@@ -129,6 +127,8 @@ func (r *roster) reload(ctx context.Context, next []config.Consumer, budget conf
 		}
 	}
 
+	r.owning.Lock() // no partition comes meanwhile that a new one would miss
+	defer r.owning.Unlock()
 	// Successors take over first: until then what is offered to them waits.
 	background := context.WithoutCancel(ctx)
 	for m, was := range replaced {
@@ -138,6 +138,7 @@ func (r *roster) reload(ctx context.Context, next []config.Consumer, budget conf
 	}
 	for _, m := range fresh {
 		m.start(background)
+		r.adopt(background, m)
 		if replaced[m] != nil {
 			m.relay.replace(m.outlet)
 		}

@@ -22,6 +22,10 @@ type roster struct {
 	// list is what the partitions read.
 	list atomic.Pointer[[]router.Consumer]
 
+	// owning is held, to read, while the outlets take a partition over, and to
+	// write while a reload changes who they are.
+	owning sync.RWMutex
+
 	mu      sync.Mutex // guards members, and the matches of each
 	members []*member
 }
@@ -32,7 +36,11 @@ func (s *service) openConsumers(ctx context.Context) error {
 		partitions: s.cfg.Ingest.Partitions, grace: s.cfg.ShutdownGrace,
 		store: s.nats.store, sinks: s.nats.out,
 		metrics: s.metrics, hub: s.hub, observer: s.opts.Observer, log: s.log,
+		replicas: s.cfg.NATS.Replicas,
 	}}
+	if s.keeper != nil {
+		s.roster.parts.holds = s.keeper.Holds
+	}
 	if err := s.fitQueues(ctx, s.budget); err != nil {
 		return err
 	}

@@ -56,6 +56,9 @@ type NATS struct {
 	// allows.
 	MaxStore Size `yaml:"max_store"`
 
+	// Replicas of each stream, on a cluster of that many servers or more.
+	Replicas int `yaml:"replicas" default:"1" min:"1" max:"5"`
+
 	// The rest is for the embedded server only.
 
 	// StoreDir is relative to the working directory.

@@ -1,0 +1,178 @@
+package lease_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/tripline/tripline/internal/lease"
+	"github.com/tripline/tripline/internal/natstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = 20 * time.Second
+
+var hurried = lease.Timing{
+	TTL: time.Second, Margin: 200 * time.Millisecond, Renew: 150 * time.Millisecond, Look: 30 * time.Millisecond,
+	Request: 500 * time.Millisecond,
+}
+
+// service is several replicas that watch over who runs what.
+type service struct {
+	t  *testing.T
+	js jetstream.JetStream
+
+	mu      sync.Mutex
+	running map[int]string // by partition
+	overlap []int          // partitions that two ran at once
+	changed chan struct{}
+}
+
+type replica struct {
+	*lease.Keeper
+	name string
+	stop func() // in order
+}
+
+func newService(t *testing.T, js jetstream.JetStream) *service {
+	return &service{t: t, js: js, running: map[int]string{}, changed: make(chan struct{}, 1)}
+}
+
+// join starts a replica that serves until it is told to end. Another timing
+// than hurried may be given.
+func (s *service) join(name string, js jetstream.JetStream) *replica {
+	s.t.Helper()
+	r := &replica{name: name}
+	k, err := lease.Open(s.t.Context(), js, lease.Config{
+		Namespace: "acme", Partitions: 8, Name: name, Timing: hurried,
+		Home: func() lease.Home { return lease.Home{} },
+		Serve: func(stay lease.Stay) error {
+			s.begin(stay.Partition, name)
+			defer s.end(stay.Partition, name)
+			select {
+			case <-stay.HandOver:
+			case <-stay.Lost:
+			}
+			return nil
+		},
+		Hooks: lease.Hooks{Failed: func(err error) { s.t.Logf("%s: %v", name, err) }},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Keeper = k
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("%s: Run: %v", name, err)
+		}
+	})
+	s.t.Cleanup(r.stop)
+	return r
+}
+
+func (s *service) begin(p int, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[p] != "" {
+		s.overlap = append(s.overlap, p)
+	}
+	s.running[p] = name
+	s.tell()
+}
+
+func (s *service) end(p int, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[p] == name {
+		s.running[p] = ""
+	}
+	s.tell()
+}
+
+func (s *service) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// counts says how many partitions each runs.
+func (s *service) counts() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := map[string]int{}
+	for _, name := range s.running {
+		if name != "" {
+			n[name]++
+		}
+	}
+	return n
+}
+
+func (s *service) await(what string, until func(map[string]int) bool) time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	deadline := time.After(patience)
+	for {
+		n := s.counts()
+		if until(n) {
+			return time.Since(began)
+		}
+		select {
+		case <-s.changed:
+		case <-deadline:
+			s.t.Fatalf("not within %v: %s; now %v", patience, what, n)
+		}
+	}
+}
+
+func (s *service) sound() {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.overlap) > 0 {
+		s.t.Errorf("two replicas ran the same partition at once: %v", s.overlap)
+	}
+}
+
+// evenly says that the named ones run everything, about the same each.
+func evenly(names ...string) func(map[string]int) bool {
+	return func(n map[string]int) bool {
+		sum := 0
+		for name, count := range n {
+			if !slices.Contains(names, name) || count < 8/len(names) || count > (7+len(names))/len(names) {
+				return false
+			}
+			sum += count
+		}
+		return sum == 8 && len(n) == len(names)
+	}
+}
+
+func TestReplicasShareThePartitions(t *testing.T) {
+	s := newService(t, natstest.Start(t).JetStream(t))
+	a := s.join("a", s.js)
+	s.await("a runs all", evenly("a"))
+	b := s.join("b", s.js)
+	s.await("a and b share", evenly("a", "b"))
+	s.join("c", s.js)
+	s.await("a, b and c share", evenly("a", "b", "c"))
+	a.stop()
+	if took := s.await("b and c share", evenly("b", "c")); took > hurried.TTL {
+		t.Errorf("after a left in order it took %v, as if it had died", took)
+	}
+	b.stop()
+	s.await("c runs all", evenly("c"))
+	s.sound()
+}

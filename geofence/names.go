@@ -19,6 +19,16 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
+// ParseKind returns the kind of a name; false if it is none.
+func ParseKind(name string) (Kind, bool) {
+	for k := Enter; k <= Silent; k++ {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
 // String is the result's name: accepted, buffered, late, duplicate, future,
 // accuracy or teleport.
 func (r Result) String() string {

@@ -17,7 +17,7 @@ const ContentType = "application/cloudevents+json"
 // ones are left out where they do not apply. Properties of the fence and of
 // the fix are copied as they are: they must be valid JSON.
 func AppendBody(dst []byte, namespace, id, sequence string, tr *geofence.Transition) []byte {
-	kind := KindName(tr.Kind)
+	kind := tr.Kind.String()
 	dst = append(dst, `{"specversion":"1.0","id":"`...)
 	dst = append(dst, id...)
 	dst = append(dst, `","type":"`...)
@@ -47,7 +47,7 @@ func AppendBody(dst []byte, namespace, id, sequence string, tr *geofence.Transit
 }
 
 // EventType returns the CloudEvents type of a kind of transition.
-func EventType(k geofence.Kind) string { return "dev.tripline." + KindName(k) + ".v1" }
+func EventType(k geofence.Kind) string { return "dev.tripline." + k.String() + ".v1" }
 
 // appendCircumstances appends what only some transitions have.
 func appendCircumstances(dst []byte, tr *geofence.Transition) []byte {

@@ -70,7 +70,7 @@ func viaEncodingJSON(t *testing.T, id, sequence string, tr *geofence.Transition)
 		return &v
 	}
 	data := eventData{
-		Device: tr.Device, Transition: router.KindName(tr.Kind), At: stamp(tr.At),
+		Device: tr.Device, Transition: tr.Kind.String(), At: stamp(tr.At),
 		Fix: eventFix{
 			Lat: tr.Fix.Lat, Lon: tr.Fix.Lon, TS: stamp(tr.Fix.TS),
 			Accuracy: optional(geofence.HasAccuracy, tr.Fix.Accuracy),
@@ -104,7 +104,7 @@ func viaEncodingJSON(t *testing.T, id, sequence string, tr *geofence.Transition)
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(cloudEvent{
-		SpecVersion: "1.0", ID: id, Type: "dev.tripline." + router.KindName(tr.Kind) + ".v1",
+		SpecVersion: "1.0", ID: id, Type: "dev.tripline." + tr.Kind.String() + ".v1",
 		Source: "/tripline/acme", Subject: tr.Device, Time: stamp(tr.At), Sequence: sequence,
 		ContentType: "application/json", Data: data,
 	}); err != nil {

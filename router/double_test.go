@@ -274,7 +274,7 @@ func (o *inbox) settle(i int) {
 func words(triggers []router.Trigger) []string {
 	var out []string
 	for _, tr := range triggers {
-		out = append(out, fmt.Sprint(tr.Device, " ", router.KindName(tr.Kind), " ", tr.Fence))
+		out = append(out, fmt.Sprint(tr.Device, " ", tr.Kind.String(), " ", tr.Fence))
 	}
 	return out
 }

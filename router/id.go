@@ -31,7 +31,7 @@ func TriggerID(tr *geofence.Transition) string {
 	}
 	b = appendField(b, tr.Device)
 	b = appendField(b, fence)
-	b = appendField(b, KindName(tr.Kind))
+	b = appendField(b, tr.Kind.String())
 	var num [20]byte
 	b = appendField(b, strconv.AppendInt(num[:0], tr.At, 10))
 	b = appendField(b, strconv.AppendInt(num[:0], tr.EnteredAt, 10))
@@ -56,43 +56,12 @@ func appendField[T string | []byte](dst []byte, field T) []byte {
 	return append(dst, field...)
 }
 
-// KindName returns the word for a kind of transition, as it stands in
-// configs, bodies and metrics: "enter", "exit", "dwell", "cross", "inside" or
-// "silent"; "" for a value that is none of them.
-func KindName(k geofence.Kind) string {
-	switch k {
-	case geofence.Enter:
-		return "enter"
-	case geofence.Exit:
-		return "exit"
-	case geofence.Dwell:
-		return "dwell"
-	case geofence.Cross:
-		return "cross"
-	case geofence.Inside:
-		return "inside"
-	case geofence.Silent:
-		return "silent"
-	}
-	return ""
-}
-
 // Kinds lists the kinds of transition in the order of their values.
 func Kinds() []geofence.Kind {
 	return []geofence.Kind{
 		geofence.Enter, geofence.Exit, geofence.Dwell,
 		geofence.Cross, geofence.Inside, geofence.Silent,
 	}
-}
-
-// ParseKind returns the kind with that name; false if there is none.
-func ParseKind(name string) (geofence.Kind, bool) {
-	for _, k := range Kinds() {
-		if KindName(k) == name {
-			return k, true
-		}
-	}
-	return 0, false
 }
 
 // Widths of the two parts of a sequence. A uint64 has at most 20 digits.

@@ -81,16 +81,16 @@ func TestR4_IDDependsOnTheTransitionAlone(t *testing.T) {
 
 func TestKindNamesGoBothWays(t *testing.T) {
 	for _, kind := range router.Kinds() {
-		got, ok := router.ParseKind(router.KindName(kind))
+		got, ok := geofence.ParseKind(kind.String())
 		if !ok || got != kind {
-			t.Errorf("ParseKind(KindName(%d)) = %d, %v", kind, got, ok)
+			t.Errorf("ParseKind of the word for %d = %d, %v", kind, got, ok)
 		}
 	}
 	if len(router.Kinds()) != int(geofence.Silent) {
 		t.Errorf("%d kinds are named, geofence has %d", len(router.Kinds()), geofence.Silent)
 	}
 	for _, name := range []string{"", "Enter", "left"} {
-		if kind, ok := router.ParseKind(name); ok {
+		if kind, ok := geofence.ParseKind(name); ok {
 			t.Errorf("ParseKind(%q) = %d", name, kind)
 		}
 	}

@@ -131,30 +131,7 @@ func answer(seq uint64, result geofence.Result, transitions int) Answer {
 		a.Error = "the device can't have moved that fast"
 	}
 	if !a.OK {
-		a.Reason = ResultName(result)
+		a.Reason = result.String()
 	}
 	return a
-}
-
-// ResultName returns the word for what became of a fix, as it stands in
-// answers and metrics: "accepted", "buffered", "late", "duplicate", "future",
-// "accuracy" or "teleport".
-func ResultName(r geofence.Result) string {
-	switch r {
-	case geofence.Accepted:
-		return "accepted"
-	case geofence.Buffered:
-		return "buffered"
-	case geofence.Late:
-		return "late"
-	case geofence.Duplicate:
-		return "duplicate"
-	case geofence.Future:
-		return "future"
-	case geofence.Inaccurate:
-		return "accuracy"
-	case geofence.Teleport:
-		return "teleport"
-	}
-	return ""
 }

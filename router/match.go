@@ -98,7 +98,7 @@ func compileEntry(i int, cfg MatchConfig) (matchEntry, error) {
 		e.kinds = ^uint16(0)
 	}
 	for _, name := range cfg.Transitions {
-		kind, ok := ParseKind(name)
+		kind, ok := geofence.ParseKind(name)
 		if !ok {
 			errs = append(errs, &MatchError{Entry: i, Key: "transitions", Msg: fmt.Sprintf("%q is no transition; there are %s", name, kindList())})
 			continue
@@ -122,7 +122,7 @@ func compileEntry(i int, cfg MatchConfig) (matchEntry, error) {
 func kindList() string {
 	var names []string
 	for _, k := range Kinds() {
-		names = append(names, KindName(k))
+		names = append(names, k.String())
 	}
 	return strings.Join(names, ", ")
 }

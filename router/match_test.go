@@ -85,7 +85,7 @@ func TestMatchFirstEntryGivesPriority(t *testing.T) {
 	} {
 		got, ok := m.Accept(&geofence.Transition{Kind: tt.kind, Device: tt.device, Fence: fence(tt.fence)})
 		if got != tt.want || ok != tt.ok {
-			t.Errorf("%s %s by %s: %v, %v; want %v, %v", router.KindName(tt.kind), tt.fence, tt.device, got, ok, tt.want, tt.ok)
+			t.Errorf("%s %s by %s: %v, %v; want %v, %v", tt.kind.String(), tt.fence, tt.device, got, ok, tt.want, tt.ok)
 		}
 	}
 }
@@ -115,11 +115,11 @@ func TestG16_WhereHoldsForEveryKind(t *testing.T) {
 			Fix:   geofence.Fix{Props: []byte(`{"load":4}`)},
 		}
 		if _, ok := m.Accept(tr); !ok {
-			t.Errorf("%s: refused", router.KindName(kind))
+			t.Errorf("%s: refused", kind.String())
 		}
 		tr.Fix.Has, tr.Fix.Speed = geofence.HasSpeed, 9
 		if _, ok := m.Accept(tr); ok {
-			t.Errorf("%s: accepted at speed 9", router.KindName(kind))
+			t.Errorf("%s: accepted at speed 9", kind.String())
 		}
 	}
 }

@@ -105,7 +105,7 @@ func whereError(err error) *MatchError {
 func (w *where) eval(tr *geofence.Transition) (bool, error) {
 	s := scope{
 		Device:     tr.Device,
-		Transition: KindName(tr.Kind),
+		Transition: tr.Kind.String(),
 		At:         time.UnixMilli(tr.At).UTC(),
 		Initial:    tr.Initial,
 		Reason:     tr.Reason,

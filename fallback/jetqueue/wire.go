@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/tripline/tripline/fallback"
+	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/router"
 )
 
@@ -49,7 +50,7 @@ func recordOf(t router.Trigger) record {
 		Sequence:    t.Sequence,
 		Device:      t.Device,
 		Fence:       t.Fence,
-		Kind:        router.KindName(t.Kind),
+		Kind:        t.Kind.String(),
 		At:          t.At,
 		Priority:    t.Priority,
 		Traceparent: t.Traceparent,
@@ -58,7 +59,7 @@ func recordOf(t router.Trigger) record {
 }
 
 func (r record) trigger(slot fallback.Slot, body []byte) router.Trigger {
-	kind, _ := router.ParseKind(r.Kind) // 0 for one that a newer Tripline knows
+	kind, _ := geofence.ParseKind(r.Kind) // 0 for one that a newer Tripline knows
 	return router.Trigger{
 		ID:          r.ID,
 		Sequence:    r.Sequence,

@@ -57,7 +57,7 @@ type inbox struct {
 
 func (o *inbox) Offer(_ context.Context, t router.Trigger, settled func()) {
 	o.mu.Lock()
-	o.got = append(o.got, router.KindName(t.Kind))
+	o.got = append(o.got, t.Kind.String())
 	o.mu.Unlock()
 	settled()
 }

@@ -84,7 +84,7 @@ func (t template) fill(tr *router.Trigger) string {
 		case "fence":
 			b.WriteString(Token(tr.Fence))
 		case "transition":
-			b.WriteString(Token(router.KindName(tr.Kind)))
+			b.WriteString(Token(tr.Kind.String()))
 		}
 	}
 	return b.String()

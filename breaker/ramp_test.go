@@ -114,6 +114,85 @@ func TestRampSeesHungCalls(t *testing.T) {
 	equal(t, "their ends count no more", r.Window(), 7)
 }
 
+// TestRampShrinksAtOnce: as soon as more than 5 % of a tick's calls, by the
+// number of the last, are sure to pass the guard; and once, not once for each
+// of the calls that were in flight.
+func TestRampShrinksAtOnce(t *testing.T) {
+	r := breaker.NewRamp(breaker.RampConfig{Max: 100, Start: 20})
+	r.Begin(0, 10*ms) // guard: 30 ms
+	for i := range 100 {
+		r.Done(time.Duration(i)*ms, r.Start(time.Duration(i)*ms, breaker.Live, false))
+	}
+	r.Poll(250*ms, true)
+	equal(t, "window", r.Window(), 20)
+	for range 20 {
+		r.Start(251*ms, breaker.Backlog, false)
+	}
+	equal(t, "the guard is the next thing to happen", r.Poll(260*ms, true), 281*ms+1)
+	r.Poll(281*ms, true)
+	equal(t, "before the guard", r.Window(), 20)
+	equal(t, "a new tick has begun", r.Poll(281*ms+1, true), 531*ms+1)
+	equal(t, "after it", r.Window(), 14)
+	r.Poll(531*ms+1, true)
+	equal(t, "a tick in which nothing more happens", r.Window(), 14)
+}
+
+// TestRampHolds: between 1 and 5 % over the guard it neither grows nor
+// shrinks.
+func TestRampHolds(t *testing.T) {
+	for _, test := range []struct{ over, want int }{{0, 11}, {1, 11}, {2, 10}, {5, 10}, {6, 7}} {
+		r := breaker.NewRamp(breaker.RampConfig{Max: 16, Start: 10})
+		r.Begin(0, 10*ms)
+		var slow []breaker.RampCall
+		for range test.over {
+			slow = append(slow, r.Start(0, breaker.Live, false))
+		}
+		for range 100 - test.over {
+			r.Done(ms, r.Start(0, breaker.Live, false))
+		}
+		for r.InFlight() < 10 {
+			r.Start(249*ms, breaker.Live, false)
+		}
+		if _, ok := r.Next(true, true); ok {
+			t.Error("the window is full, but there is a turn")
+		}
+		for _, c := range slow {
+			r.Done(249*ms, c)
+		}
+		r.Poll(250*ms, true)
+		if got := r.Window(); got != test.want {
+			t.Errorf("%d of 100 over the guard: window %d, want %d", test.over, got, test.want)
+		}
+	}
+}
+
+// TestRampLearns: the guard follows what the consumer shows it can do.
+func TestRampLearns(t *testing.T) {
+	ordinary := 30 * ms
+	r := breaker.NewRamp(breaker.RampConfig{Max: 16, Ordinary: func() time.Duration { return ordinary }})
+	r.Begin(0, ordinary)
+	r.Start(0, breaker.Live, false)
+	equal(t, "guard of 40 ms", r.Poll(0, true), 40*ms+1)
+	ordinary = 10 * ms
+	r.Poll(250*ms, true)
+	r.Start(250*ms, breaker.Live, false)
+	equal(t, "guard of 30 ms", r.Poll(250*ms, true), 280*ms+1)
+	ordinary = 0 // not known: the last one stays
+	r.Poll(500*ms, true)
+	r.Start(500*ms, breaker.Live, false)
+	equal(t, "guard of 30 ms still", r.Poll(500*ms, true), 530*ms+1)
+}
+
+func TestRampDrop(t *testing.T) {
+	r := breaker.NewRamp(breaker.RampConfig{Max: 16})
+	r.Begin(0, 0)
+	c := r.Start(0, breaker.Backlog, false)
+	r.Drop(c)
+	r.Drop(c)
+	r.Drop(breaker.RampCall{})
+	equal(t, "in flight", r.InFlight(), 0)
+}
+
 func TestRampThrottle(t *testing.T) {
 	r := breaker.NewRamp(breaker.RampConfig{Max: 16})
 	call := func(now time.Duration, throttled bool) {

@@ -18,7 +18,6 @@ type rig struct {
 	b           *breaker.Breaker
 	now         time.Duration
 	transitions []breaker.Transition
-	verdicts    []breaker.Verdict
 }
 
 // newRig returns a rig around a breaker without jitter, unless c has its own.

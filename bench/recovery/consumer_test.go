@@ -7,10 +7,7 @@ import (
 )
 
 // client plays calls straight to a consumer, without a breaker.
-type client struct {
-	s       *sim
-	answers []time.Duration
-}
+type client struct{ s *sim }
 
 func newClient(change func(*consumerConfig)) *client {
 	sc := base("test", 0)

@@ -58,7 +58,7 @@ func recovery(w io.Writer, seeds int, peers bool, jsonFile, svgFile string) erro
 			res.Scenarios[i].Policies = append(res.Scenarios[i].Policies, theirs.Scenarios[i].Policies...)
 		}
 	}
-	print(w, res)
+	writeTables(w, res)
 	fmt.Fprintf(w, "\n%d runs in %.0f s.\n", len(all)*len(own(disciplines()))*seeds, time.Since(began).Seconds())
 	if jsonFile != "" {
 		data, err := json.MarshalIndent(res, "", "  ")

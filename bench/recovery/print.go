@@ -13,8 +13,8 @@ var published = []string{
 	"published: backoff+cap\t0\t0\t~4\t\t\t\t\t\t\t\t\t",
 }
 
-// print writes one table for each scenario, and then the targets.
-func print(w io.Writer, res *Result) {
+// writeTables writes one table for each scenario, and then the targets.
+func writeTables(w io.Writer, res *Result) {
 	fmt.Fprintf(w, "%d seeds; re-trips and falls: median/most; the other figures are the worst run's unless a column says otherwise; s = seconds.\n", res.Seeds)
 	for i := range res.Scenarios {
 		sc := &res.Scenarios[i]

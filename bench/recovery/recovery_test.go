@@ -148,7 +148,7 @@ func TestPrint(t *testing.T) {
 	sc := scenarioNamed(t, headline)
 	res := study([]*scenario{sc}, own(disciplines()), 1, func(int, int) {})
 	var out strings.Builder
-	print(&out, res)
+	writeTables(&out, res)
 	for _, want := range []string{headline, "tripline+hint", "published: eager", "All targets met."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
@@ -156,7 +156,7 @@ func TestPrint(t *testing.T) {
 	}
 	find(&res.Scenarios[0], "tripline").Retrips = 1
 	out.Reset()
-	print(&out, res)
+	writeTables(&out, res)
 	if !strings.Contains(out.String(), "outage-20s, tripline: re-trips 1, at most 0") {
 		t.Errorf("a missed target is not said:\n%s", out.String())
 	}

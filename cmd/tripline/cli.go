@@ -25,6 +25,10 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 	terminal bool // err is a terminal
+	// outTerminal and colour say how out is written to: whether it is a
+	// terminal, and whether that wants colours.
+	outTerminal, colour bool
+	asks                bool // somebody can be asked: in and err are terminals
 }
 
 // cli is the command line.
@@ -35,7 +39,18 @@ type cli struct {
 	Match   matchCmd   `cmd:"" help:"Print what recorded fixes would have triggered, without a server."`
 	Send    sendCmd    `cmd:"" help:"Send one location and print what became of it."`
 	Publish publishCmd `cmd:"" help:"Publish recorded fixes to NATS, with acknowledgements."`
-	Version versionCmd `cmd:"" help:"Print the version and how the program was built."`
+	Reload  reloadCmd  `cmd:"" help:"Have the running service read its configuration again."`
+
+	Consumers consumersCmd `cmd:"" help:"Show how the consumers are."`
+	Tail      tailCmd      `cmd:"" help:"Print triggers as they happen."`
+	Fallback  fallbackCmd  `cmd:"" help:"Look into what is parked, and remove it."`
+	Dead      deadCmd      `cmd:"" help:"Look into the dead letters, send them again, remove them."`
+	Devices   devicesCmd   `cmd:"" help:"Show a device, or forget it."`
+	Fences    fencesCmd    `cmd:"" help:"List, add, remove and check fences."`
+	Doctor    doctorCmd    `cmd:"" help:"Find out what is wrong, or could go wrong, with a set-up."`
+
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+	Version    versionCmd    `cmd:"" help:"Print the version and how the program was built."`
 }
 
 const description = `Tripline matches the locations of moving devices against geofences and routes

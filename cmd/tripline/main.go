@@ -17,8 +17,11 @@ func main() { os.Exit(mainWithCode()) }
 func mainWithCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	is := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 	return run(streams{
 		ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		terminal: is(os.Stderr), outTerminal: is(os.Stdout),
+		colour: is(os.Stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+		asks:   is(os.Stdin) && is(os.Stderr),
 	}, os.Args[1:])
 }

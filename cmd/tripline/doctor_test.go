@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tripline/tripline/internal/natstest"
+)
+
+func serve(t *testing.T, h http.Handler) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// doctorOf runs the doctor on a configuration.
+func doctorOf(t *testing.T, text string) (result, map[string][]finding) {
+	t.Helper()
+	path := file(t, "tripline.yaml", text)
+	r := tripline(t, "", "doctor", "-c", path, "--json", "--timeout", "2s")
+	var said struct{ Findings []finding }
+	if err := json.Unmarshal([]byte(r.out), &said); err != nil {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	by := map[string][]finding{}
+	for _, f := range said.Findings {
+		by[f.Level] = append(by[f.Level], f)
+	}
+	return r, by
+}
+
+// expect checks that a finding of a level says something.
+func expect(t *testing.T, found map[string][]finding, level, text string) {
+	t.Helper()
+	for _, f := range found[level] {
+		if strings.Contains(f.What+": "+f.Text+" "+f.Do, text) {
+			return
+		}
+	}
+	t.Errorf("no %s with %q in %+v", level, text, found)
+}
+
+func TestDoctorFindsAHealthyServiceWell(t *testing.T) {
+	l := startService(t)
+	text, err := os.ReadFile(l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := url.Parse(l.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := url.Parse(l.nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Unsetenv("NATS_URL")
+	known := strings.NewReplacer(
+		`listen: "127.0.0.1:0", token`, `listen: "`+at.Host+`", token`,
+		`listen: "127.0.0.1:0", max`, `listen: "`+server.Host+`", max`,
+	).Replace(string(text))
+	if err := os.WriteFile(l.path, []byte(known), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := tripline(t, "", "doctor", "-c", l.path)
+	if r.code != exitOK || !strings.HasSuffix(r.out, " 0 fail\n") {
+		t.Errorf("got %+v", r)
+	}
+	for _, want := range []string{
+		"ok    nats       version ", "ok    store ", "all looked at", "ok    clock ",
+		"hook: http://127.0.0.1:", "can be connected to", "answers, with 2 consumers", "the service is ready",
+	} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q in\n%s", want, r.out)
+		}
+	}
+}
+
+func TestDoctorSaysWhatIsWrong(t *testing.T) {
+	clean(t)
+	nats := natstest.Start(t)
+	health := serve(t, http.NotFoundHandler())
+	r, found := doctorOf(t, `
+nats: {url: "`+nats.URL+`"}
+admin: {listen: "`+strings.TrimPrefix(health, "http://")+`", token: short}
+consumers:
+  - name: gone
+    webhook: {url: "http://127.0.0.1:1/hook", timeout: 1s}
+  - name: sick
+    webhook: {url: "`+health+`", timeout: 1s, health: "`+health+`/health"}
+  - name: inside
+    webhook: {url: "`+health+`", timeout: 1s, egress: public}
+  - name: stream
+    jetstream: {subject: "nowhere.{device}"}
+`)
+	if r.code != exitFailure {
+		t.Errorf("exit code %d", r.code)
+	}
+	expect(t, found, levelFail, "gone: http://127.0.0.1:1/hook can't be reached")
+	expect(t, found, levelWarn, "sick: "+health+"/health answers 404")
+	expect(t, found, levelFail, "egress: public forbids")
+	expect(t, found, levelFail, "stream: no stream takes nowhere.{device}")
+	expect(t, found, levelWarn, "nats sync: ")
+	expect(t, found, levelWarn, "admin.token has only 5 characters")
+	expect(t, found, levelFail, "admin: ")
+	expect(t, found, levelOK, "none yet")
+	for level, list := range found {
+		for _, f := range list {
+			if strings.Contains(f.Text, "\n") {
+				t.Errorf("%s: more than one line: %q", level, f.Text)
+			}
+		}
+	}
+}
+
+func TestDoctorWithoutAServer(t *testing.T) {
+	clean(t)
+	r, found := doctorOf(t, `
+nats: {url: "nats://user:secret@127.0.0.1:1"}
+admin: {listen: "127.0.0.1:1"}
+consumers: [{name: bus, nats: {subject: "out.{device}"}}]
+`)
+	if r.code != exitFailure || strings.Contains(r.out, "secret") {
+		t.Errorf("got %+v", r)
+	}
+	expect(t, found, levelFail, "cannot be reached")
+	expect(t, found, levelOK, "no service is running")
+
+	r, found = doctorOf(t, "consumers: [{nmae: bus}]")
+	if r.code != exitFailure {
+		t.Errorf("got %+v", r)
+	}
+	expect(t, found, levelFail, "nmae")
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tripline/tripline/internal/admin/live"
+)
+
+func TestFencesCommands(t *testing.T) {
+	l := startService(t)
+	if out := l.must("fences", "ls"); !strings.Contains(out, "yard  The yard  Polygon   file") {
+		t.Errorf("ls:\n%s", out)
+	}
+	gate := file(t, "gate.geojson", `{"type":"Feature","id":"gate/1 a","properties":{"radius_m":500,"tags":["x","y"]},"geometry":{"type":"Point","coordinates":[10,50]}}`)
+	if out := l.must("fences", "check", gate); out != "ok: 1 fence\n" {
+		t.Errorf("check: %q", out)
+	}
+	if out := l.must("fences", "put", gate); out != "put 1 fence\n" {
+		t.Errorf("put: %q", out)
+	}
+	if out := l.must("fences", "ls"); !strings.Contains(out, "gate/1 a") || !strings.Contains(out, "x y") {
+		t.Errorf("ls:\n%s", out)
+	}
+	bad := file(t, "bad.geojson", `{"type":"Feature","id":"b","properties":{},"geometry":{"type":"Polygon","coordinates":[[[0,0],[1,1],[0,1],[1,0],[0,0]]]}}`)
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"fences", "check", bad}, exitUsage, "crosses itself"},
+		{[]string{"fences", "put", bad}, exitUsage, "crosses itself"},
+		{[]string{"fences", "put", filepath.Join(filepath.Dir(l.path), "yard.geojson")}, exitFailure, "comes from a file"},
+		{[]string{"fences", "rm", "gate/1 a"}, exitUsage, "add --yes"},
+		{[]string{"fences", "rm", "nowhere", "--yes"}, exitFailure, "no such fence"},
+	} {
+		if r := tripline(t, "", tt.args...); r.code != tt.code || !strings.Contains(r.err, tt.want) || r.out != "" {
+			t.Errorf("%v: %+v; want %d with %q", tt.args, r, tt.code, tt.want)
+		}
+	}
+	if out := l.must("fences", "rm", "gate/1 a", "--yes"); out != "removed fence gate/1 a\n" {
+		t.Errorf("rm: %q", out)
+	}
+}
+
+func TestConsumersTable(t *testing.T) {
+	l := startService(t)
+	l.status.Store(500)
+	for range 3 {
+		l.visit("van-1")
+		l.visit("van-2")
+	}
+	eventually(t, "an open breaker", func() bool { return l.hook().State != "closed" && l.hook().Backlog.Items == 12 })
+	out := l.must("consumers")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], "P99/LIMIT  DELIVERED/S  BACKLOG  OLDEST") ||
+		!strings.HasPrefix(lines[1], "hook ") || !strings.Contains(lines[1], "/1000ms") || !strings.Contains(lines[1], " 12 ") ||
+		!strings.HasPrefix(lines[2], "bus ") || !strings.Contains(lines[2], "closed") {
+		t.Errorf("table:\n%s", out)
+	}
+	if out := l.must("consumers", "hook"); !strings.Contains(out, "last errors:") || !strings.Contains(out, "answered 500") || strings.Contains(out, "bus") {
+		t.Errorf("one consumer:\n%s", out)
+	}
+	if r := tripline(t, "", "consumers", "nobody"); r.code != exitFailure || !strings.Contains(r.err, `no consumer "nobody"`) {
+		t.Errorf("no consumer: %+v", r)
+	}
+}
+
+// safeBuffer is a buffer that one goroutine writes to and another reads.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// background runs a command until the returned function stops it.
+func background(t *testing.T, s streams, args ...string) (out, errs *safeBuffer, stop func() int) {
+	t.Helper()
+	out, errs = &safeBuffer{}, &safeBuffer{}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.ctx, s.in, s.out, s.err = ctx, strings.NewReader(""), out, errs
+	done := make(chan int, 1)
+	go func() { done <- run(s, args) }()
+	stop = sync.OnceValue(func() int { cancel(); return <-done })
+	t.Cleanup(func() { stop() })
+	return out, errs, stop
+}
+
+func TestConsumersWatchRedrawsATerminal(t *testing.T) {
+	startService(t)
+	out, errs, stop := background(t, streams{outTerminal: true, colour: true}, "consumers", "--watch", "--every", "100ms")
+	eventually(t, "three tables", func() bool { return strings.Count(out.String(), cursorHome) >= 3 })
+	if code := stop(); code != exitOK || errs.String() != "" {
+		t.Errorf("exit code %d, errors %q", code, errs)
+	}
+	text := out.String()
+	if strings.Count(text, clearAll) != 1 || !strings.Contains(text, string(green)+"closed"+styleEnd) {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestTailFollowsTheTriggers(t *testing.T) {
+	l := startService(t)
+	plainOut, _, stopPlain := background(t, streams{}, "tail")
+	enters, _, _ := background(t, streams{}, "tail", "--json", "--consumer", "bus", "--fence", "yard", "--device", "van-2", "--transition", "enter")
+	// Nothing tells that the two are connected but a trigger that they show.
+	eventually(t, "a first trigger", func() bool {
+		l.visit("van-2")
+		return strings.Contains(plainOut.String(), "van-2") && strings.Contains(enters.String(), "van-2")
+	})
+	l.visit("van-1")
+	eventually(t, "an exit", func() bool { return strings.Contains(plainOut.String(), "exit    van-1  yard  to hook, bus") })
+	for line := range strings.Lines(enters.String()) {
+		var got struct {
+			Event string
+			live.Trigger
+		}
+		if err := json.Unmarshal([]byte(line), &got); err != nil || got.Event != "trigger" || got.Device != "van-2" || got.Transition != "enter" {
+			t.Errorf("%v in %s", err, line)
+		}
+	}
+	if code := stopPlain(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	counted, _, _ := background(t, streams{}, "tail", "-n", "2")
+	eventually(t, "two lines", func() bool {
+		l.visit("van-3")
+		return strings.Count(counted.String(), "\n") == 2
+	})
+	if r := tripline(t, "", "tail", "--transition", "leave"); r.code != exitUsage {
+		t.Errorf("an unknown kind: %+v", r)
+	}
+}
+
+func TestTheAdminServerIsAskedWithTheToken(t *testing.T) {
+	l := startService(t)
+	t.Setenv("TRIPLINE_ADMIN_TOKEN", "")
+	if r := tripline(t, "", "consumers"); r.code != exitFailure || !strings.Contains(r.err, "TRIPLINE_ADMIN_TOKEN") {
+		t.Errorf("without a token: %+v", r)
+	}
+	if r := tripline(t, "", "consumers", "--token-file", file(t, "token", testToken+"\n")); r.code != exitOK {
+		t.Errorf("with the token in a file: %+v", r)
+	}
+	if r := tripline(t, "", "consumers", "--admin", strings.TrimPrefix(l.admin, "http://"), "--token-file", file(t, "token", testToken)); r.code != exitOK {
+		t.Errorf("with an address without a scheme: %+v", r)
+	}
+	for _, tt := range []struct {
+		admin string
+		code  int
+		want  string
+	}{
+		{"ftp://example.com", exitUsage, "is no http://"},
+		{"http://127.0.0.1:1", exitFailure, "no service at http://127.0.0.1:1"},
+	} {
+		if r := tripline(t, "", "reload", "--admin", tt.admin); r.code != tt.code || !strings.Contains(r.err, tt.want) {
+			t.Errorf("--admin %s: %+v; want %d with %q", tt.admin, r, tt.code, tt.want)
+		}
+	}
+	other := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) })
+	if r := tripline(t, "", "consumers", "--admin", serve(t, other)); r.code != exitFailure || !strings.Contains(r.err, "does not answer like Tripline") {
+		t.Errorf("another server: %+v", r)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash here")
+	}
+	script := file(t, "completion.bash", tripline(t, "", "completion", "bash").out)
+	complete := func(words ...string) string {
+		t.Helper()
+		var b strings.Builder
+		b.WriteString("source '" + script + "'; COMP_WORDS=(tripline")
+		for _, w := range words {
+			b.WriteString(" '" + w + "'")
+		}
+		b.WriteString(`); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _tripline; echo "${COMPREPLY[@]}"`)
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", b.String())
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	for _, tt := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"fa"}, "fallback"},
+		{[]string{"fallback", ""}, "ls show purge orphans"},
+		{[]string{"dead", "pu"}, "purge"},
+		{[]string{"dead", "redrive", "hook", "--de"}, "--device"},
+		{[]string{"fallback", "ls", "--device", ""}, ""}, // a value
+		{[]string{"fallback", "ls", "--json", "--fe"}, "--fence"},
+		{[]string{"completion", ""}, ""},
+	} {
+		if got := complete(tt.words...); got != tt.want {
+			t.Errorf("%q completes to %q, want %q", tt.words, got, tt.want)
+		}
+	}
+	for shell, want := range map[string]string{
+		"zsh":  `'fallback ls') commands=() flags=(`,
+		"fish": `complete -c tripline -n '__tripline_at "dead"' -a redrive`,
+	} {
+		if r := tripline(t, "", "completion", shell); r.code != exitOK || !strings.Contains(r.out, want) {
+			t.Errorf("%s: no %q in\n%s", shell, want, r.out)
+		}
+	}
+	if r := tripline(t, "", "completion", "csh"); r.code != exitUsage {
+		t.Errorf("csh: %+v", r)
+	}
+}

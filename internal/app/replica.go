@@ -11,6 +11,7 @@ import (
 
 	"github.com/tripline/tripline/fallback"
 	"github.com/tripline/tripline/fallback/jetqueue"
+	"github.com/tripline/tripline/internal/admin"
 	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/router"
 )

@@ -49,16 +49,29 @@ type latency struct {
 
 func (c *consumerRole) operations() map[string]operation {
 	return map[string]operation{
-		"start":  op(c.start),
-		"expect": op(c.expect),
-		"read":   op(c.read),
+		"start":   op(c.start),
+		"connect": op(c.connect),
+		"expect":  op(c.expect),
+		"taken":   op(c.taken),
+		"read":    op(func(context.Context, struct{}) (any, error) { return readUsage(0), nil }),
 	}
 }
 
 // start listens, and returns the base URL of the webhooks.
-func (c *consumerRole) start(_ context.Context, url string) (_ any, err error) {
+func (c *consumerRole) start(context.Context, struct{}) (any, error) {
 	c.sinks = map[string]*arrivals{}
 	c.hung = make(chan struct{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for webhooks: %w", err)
+	}
+	c.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = c.server.Serve(l) }() // ends with close, and nothing else ends it
+	return "http://" + l.Addr().String(), nil
+}
+
+// connect takes the triggers of the NATS sinks.
+func (c *consumerRole) connect(_ context.Context, url string) (_ any, err error) {
 	if c.nc, err = nats.Connect(url, nats.Name("load/consumer")); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
@@ -67,13 +80,7 @@ func (c *consumerRole) start(_ context.Context, url string) (_ any, err error) {
 	}); err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening for webhooks: %w", err)
-	}
-	c.server = &http.Server{Handler: c, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = c.server.Serve(l) }() // ends with close, and nothing else ends it
-	return "http://" + l.Addr().String(), c.nc.Flush()
+	return nil, c.nc.Flush()
 }
 
 func (c *consumerRole) close() {
@@ -161,14 +168,21 @@ func (c *consumerRole) expect(_ context.Context, s schedule) (any, error) {
 	return nil, nil
 }
 
-// read returns what each consumer has got.
-func (c *consumerRole) read(context.Context, struct{}) (any, error) {
+// everySink stands for all consumers together.
+const everySink = "all"
+
+// taken returns what each consumer has got.
+func (c *consumerRole) taken(context.Context, struct{}) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := map[string]latency{}
+	var every arrivals
 	for name, a := range c.sinks {
 		all[name] = summarize(a.count, a.latencies)
+		every.count += a.count
+		every.latencies = append(every.latencies, a.latencies...)
 	}
+	all[everySink] = summarize(every.count, every.latencies)
 	return all, nil
 }
 

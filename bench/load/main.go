@@ -68,6 +68,7 @@ type options struct {
 	Isolation bool
 	Outage    time.Duration
 	Scale     float64
+	Triggers  float64
 	Growth    bool
 }
 
@@ -83,11 +84,12 @@ func parse(args []string) (options, error) {
 	f.DurationVar(&o.Time, "time", 5*time.Second, "length of one measurement")
 	f.IntVar(&o.Rounds, "rounds", 3, "measurements of which the median counts")
 	f.StringVar(&o.JSON, "json", "", "file for the figures")
-	f.StringVar(&o.Profile, "profile", "", "file for the router's CPU profiles; .core and .durable are added")
+	f.StringVar(&o.Profile, "profile", "", "begins the names of files for CPU profiles, as in p.core.router")
 	f.BoolVar(&o.Short, "short", false, "a few seconds, in a small city, for a first look")
 	f.BoolVar(&o.Isolation, "isolation", false, "measure what a consumer that hangs costs the others")
 	f.DurationVar(&o.Outage, "outage", 0, "measure the memory under an outage of this length")
 	f.Float64Var(&o.Scale, "scale", 60, "how much faster than life the outage passes")
+	f.Float64Var(&o.Triggers, "triggers", 2000, "triggers per second in the outage, for each consumer")
 	f.BoolVar(&o.Growth, "growth", false, "measure how the costs grow with fences, devices and consumers")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -108,8 +110,8 @@ func (o options) check(rest int) error {
 		return errors.New("a city has at least 1 fence and 1000 devices")
 	case o.Mode != "core" && o.Mode != "durable" && o.Mode != "both":
 		return fmt.Errorf("mode %q; there are core, durable and both", o.Mode)
-	case o.Time <= 0 || o.Rounds < 1 || o.Scale <= 0 || o.Outage < 0:
-		return errors.New("time, rounds and scale are above 0")
+	case o.Time <= 0 || o.Rounds < 1 || o.Scale <= 0 || o.Triggers <= 0 || o.Outage < 0:
+		return errors.New("time, rounds, scale and triggers are above 0")
 	}
 	for _, s := range o.Sinks {
 		if s != kindNATS && s != kindWebhook {

@@ -38,30 +38,54 @@ func (r *rig) warm(ctx context.Context) error {
 	return r.settle(ctx)
 }
 
+// full is what a run at full speed showed: of the reader, and the CPU time of
+// the server, of the publisher and of those that take triggers.
+type full struct {
+	growth
+	server, publisher, taker growth
+}
+
+// cpu is what all processes together needed for a message, in microseconds.
+func (f full) cpu() float64 {
+	return (f.CPU + f.server.CPU + f.publisher.CPU + f.taker.CPU) / f.Count / 1e3
+}
+
 // saturate publishes as fast as is read, and measures the reader over d.
-func (r *rig) saturate(ctx context.Context, j job, d time.Duration, read func(context.Context) (usage, error)) (g growth, err error) {
+func (r *rig) saturate(ctx context.Context, j job, d time.Duration, read func(context.Context) (usage, error)) (f full, err error) {
 	if err := r.publisher.call(ctx, "go", j, nil); err != nil {
-		return g, err
+		return f, err
 	}
 	if err := sleep(ctx, d/5); err != nil {
-		return g, err
+		return f, err
 	}
-	before, err := read(ctx)
-	if err != nil {
-		return g, err
+	readers := []func(context.Context) (usage, error){read, r.server.usage, r.publisher.usage, r.taker.usage}
+	growths := []*growth{&f.growth, &f.server, &f.publisher, &f.taker}
+	var before [4]usage
+	for i, read := range readers {
+		if before[i], err = read(ctx); err != nil {
+			return f, err
+		}
 	}
 	if err := sleep(ctx, d); err != nil {
-		return g, err
+		return f, err
 	}
-	after, err := read(ctx)
-	if err != nil {
-		return g, err
+	for i, read := range readers {
+		after, err := read(ctx)
+		if err != nil {
+			return f, err
+		}
+		*growths[i] = since(before[i], after)
 	}
-	return since(before, after), r.publisher.call(ctx, "stop", nil, nil)
+	return f, r.publisher.call(ctx, "stop", nil, nil)
+}
+
+// usage is what a process has used so far.
+func (c *child) usage(ctx context.Context) (u usage, err error) {
+	return u, c.call(ctx, "read", nil, &u)
 }
 
 // saturateRouter measures the router, and waits until it is at rest again.
-func (r *rig) saturateRouter(ctx context.Context, d time.Duration, still bool) (growth, error) {
+func (r *rig) saturateRouter(ctx context.Context, d time.Duration, still bool) (full, error) {
 	j := r.routed()
 	j.Still = still
 	g, err := r.saturate(ctx, j, d, r.readRouter)
@@ -72,7 +96,7 @@ func (r *rig) saturateRouter(ctx context.Context, d time.Duration, still bool) (
 }
 
 // saturatePlain measures the yardstick.
-func (r *rig) saturatePlain(ctx context.Context, d time.Duration) (g growth, err error) {
+func (r *rig) saturatePlain(ctx context.Context, d time.Duration) (g full, err error) {
 	return g, r.withPlain(ctx, func() error {
 		g, err = r.saturate(ctx, r.counted(), d, r.readPlain)
 		return err
@@ -102,7 +126,8 @@ func (r *rig) withPlain(ctx context.Context, do func() error) error {
 type paced struct {
 	Sent   sent
 	Judged float64            // fixes that the router took
-	Sinks  map[string]latency // by consumer
+	Prompt map[string]latency // by consumer, when the last fix was published
+	Sinks  map[string]latency // by consumer, at the end
 }
 
 // pace publishes to the router at a rate for d.
@@ -121,6 +146,9 @@ func (r *rig) pace(ctx context.Context, rate float64, d time.Duration) (p paced,
 		return p, err
 	}
 	if err := r.publisher.call(ctx, "wait", nil, &p.Sent); err != nil {
+		return p, err
+	}
+	if p.Prompt, err = r.taken(ctx); err != nil {
 		return p, err
 	}
 	if err := r.settle(ctx); err != nil {
@@ -161,8 +189,8 @@ func (r *rig) pacePlain(ctx context.Context, rate float64, d time.Duration) (l l
 // worst is the consumer with the highest P99.
 func worst(sinks map[string]latency) latency {
 	var w latency
-	for _, l := range sinks {
-		if l.P99 >= w.P99 {
+	for name, l := range sinks {
+		if name != everySink && l.P99 >= w.P99 {
 			w = l
 		}
 	}

@@ -14,8 +14,8 @@ const (
 	// Without a rate, as many fixes may be on their way as fit between the
 	// markers: every markEvery-th fix is one that is answered once it was
 	// judged (or counted, by a plain subscriber).
-	markEvery  = 512
-	maxMarkers = 64
+	markEvery  = 1024
+	maxMarkers = 56
 	// stalledAfter is how long no marker may be answered.
 	stalledAfter = 20 * time.Second
 	// leadTime is from a job's answer to its first fix, so that those who
@@ -88,6 +88,7 @@ func (p *publishRole) operations() map[string]operation {
 		"go":    op(p.begin),
 		"stop":  op(func(context.Context, struct{}) (any, error) { p.stopped.Store(true); return p.finish() }),
 		"wait":  op(func(context.Context, struct{}) (any, error) { return p.finish() }),
+		"read":  op(func(context.Context, struct{}) (any, error) { return readUsage(0), nil }),
 	}
 }
 

@@ -42,6 +42,7 @@ const (
 type setup struct {
 	city      city
 	durable   bool
+	embedded  bool // the NATS server runs inside the router; no yardstick
 	consumers []consumer
 	log       io.Writer // of the processes
 }
@@ -72,43 +73,57 @@ type rig struct {
 }
 
 // newRig starts everything. close must be called in any case.
-func newRig(ctx context.Context, s setup) (*rig, error) {
-	r := &rig{setup: s}
-	var err error
+func newRig(ctx context.Context, s setup) (r *rig, err error) {
+	r = &rig{setup: s}
 	if r.dir, err = os.MkdirTemp("", "tripline-load-"); err != nil {
 		return r, fmt.Errorf("making a folder: %w", err)
-	}
-	for _, start := range []struct {
-		role  string
-		child **child
-	}{{"nats", &r.server}, {"consumer", &r.taker}, {"plain", &r.plain}, {"publish", &r.publisher}} {
-		if *start.child, err = spawn(start.role, s.log); err != nil {
-			return r, err
-		}
-	}
-	store := natsStart{Dir: filepath.Join(r.dir, "store"), MaxStore: maxStore}
-	if err := r.server.call(ctx, "start", store, &r.url); err != nil {
-		return r, err
-	}
-	if err := r.taker.call(ctx, "start", r.url, &r.hooks); err != nil {
-		return r, err
-	}
-	if err := r.plain.call(ctx, "start", r.url, nil); err != nil {
-		return r, err
-	}
-	if err := r.publisher.call(ctx, "start", publishStart{URL: r.url, City: s.city}, nil); err != nil {
-		return r, err
 	}
 	if err := s.city.writeFences(filepath.Join(r.dir, "city.geojson")); err != nil {
 		return r, err
 	}
-	if err := r.startRouter(ctx); err != nil {
-		return r, err
+	steps := []func(context.Context) error{r.startServer, r.startTaker, r.startRouter, r.startPublisher, r.startPlain}
+	if s.embedded {
+		steps = []func(context.Context) error{r.startTaker, r.startRouter, r.startPublisher}
 	}
-	if s.durable {
-		return r, r.makeCountedStream(ctx)
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return r, err
+		}
 	}
 	return r, nil
+}
+
+// launch starts a process and tells it what to begin with.
+func (r *rig) launch(ctx context.Context, role string, c **child, arg, result any) (err error) {
+	if *c, err = spawn(role, r.log); err != nil {
+		return err
+	}
+	return (*c).call(ctx, "start", arg, result)
+}
+
+func (r *rig) startServer(ctx context.Context) error {
+	return r.launch(ctx, "nats", &r.server, natsStart{Dir: filepath.Join(r.dir, "store"), MaxStore: maxStore}, &r.url)
+}
+
+// startTaker starts the consumers' process. It takes NATS triggers only from a
+// server that is there before the router.
+func (r *rig) startTaker(ctx context.Context) error {
+	if err := r.launch(ctx, "consumer", &r.taker, nil, &r.hooks); err != nil || r.url == "" {
+		return err
+	}
+	return r.taker.call(ctx, "connect", r.url, nil)
+}
+
+func (r *rig) startPublisher(ctx context.Context) error {
+	return r.launch(ctx, "publish", &r.publisher, publishStart{URL: r.url, City: r.city}, nil)
+}
+
+// startPlain starts the yardstick.
+func (r *rig) startPlain(ctx context.Context) error {
+	if err := r.launch(ctx, "plain", &r.plain, r.url, nil); err != nil || !r.durable {
+		return err
+	}
+	return r.makeCountedStream(ctx)
 }
 
 // close ends all processes and removes what they stored.
@@ -124,17 +139,17 @@ func (r *rig) close() {
 }
 
 // startRouter starts the router in a new process.
-func (r *rig) startRouter(ctx context.Context) (err error) {
+func (r *rig) startRouter(ctx context.Context) error {
 	path := filepath.Join(r.dir, "tripline.yaml")
 	if err := os.WriteFile(path, []byte(r.config()), 0o600); err != nil {
 		return fmt.Errorf("writing the configuration: %w", err)
 	}
-	if r.app, err = spawn("router", r.log); err != nil {
+	var started routerStarted
+	if err := r.launch(ctx, "router", &r.app, path, &started); err != nil {
 		return err
 	}
-	var started routerStarted
-	if err := r.app.call(ctx, "start", path, &started); err != nil {
-		return err
+	if r.embedded {
+		r.url = started.NATS
 	}
 	r.admin, r.startSeconds = started.Admin, started.Seconds
 	return r.awaitPartitions(ctx)
@@ -185,13 +200,17 @@ func (r *rig) stopRouter(ctx context.Context) error {
 // needs otherwise.
 func (r *rig) config() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "nats: {url: %q, max_store: %d}\n", r.url, int64(maxStore))
+	if r.embedded {
+		fmt.Fprintf(&b, "nats: {store_dir: %q, listen: \"127.0.0.1:0\", max_store: %d}\n", filepath.Join(r.dir, "store"), int64(maxStore))
+	} else {
+		fmt.Fprintf(&b, "nats: {url: %q, max_store: %d}\n", r.url, int64(maxStore))
+	}
 	// What is judged may go at once: the disk is not what is measured.
 	fmt.Fprintf(&b, "ingest: {durable: %t, partitions: %d, retention: 0s}\n", r.durable, partitions)
 	// The fleet appears out of nowhere; nobody wants to hear of it.
 	fmt.Fprintf(&b, "tracking: {initial: silent}\nfences: [{file: city.geojson}]\nadmin: {listen: \"127.0.0.1:0\"}\nconsumers:\n")
 	for _, c := range r.consumers {
-		fmt.Fprintf(&b, "  - name: %s\n    breaker: {p99: 500ms}\n    match: {transitions: [enter, exit]", c.name)
+		fmt.Fprintf(&b, "  - name: %s\n    breaker: {p99: 2s}\n    match: {transitions: [enter, exit]", c.name)
 		if c.devices != "" {
 			fmt.Fprintf(&b, ", devices: [%q]", c.devices)
 		}
@@ -200,7 +219,7 @@ func (r *rig) config() string {
 		case kindNATS:
 			fmt.Fprintf(&b, "    nats: {subject: %q}\n", outPrefix+c.name)
 		case kindWebhook:
-			fmt.Fprintf(&b, "    webhook: {url: %q, timeout: 2s}\n", r.hooks+"/ok/"+c.name)
+			fmt.Fprintf(&b, "    webhook: {url: %q, timeout: 8s}\n", r.hooks+"/ok/"+c.name)
 		case kindHang:
 			fmt.Fprintf(&b, "    webhook: {url: %q, timeout: 2s}\n", r.hooks+"/hang/"+c.name)
 		}
@@ -302,13 +321,11 @@ func (r *rig) readRouter(ctx context.Context) (usage, error) {
 }
 
 // readPlain is the yardstick's usage, with the messages that it has counted.
-func (r *rig) readPlain(ctx context.Context) (u usage, err error) {
-	return u, r.plain.call(ctx, "read", nil, &u)
-}
+func (r *rig) readPlain(ctx context.Context) (usage, error) { return r.plain.usage(ctx) }
 
 // taken is what each consumer has got since expect.
 func (r *rig) taken(ctx context.Context) (got map[string]latency, err error) {
-	return got, r.taker.call(ctx, "read", nil, &got)
+	return got, r.taker.call(ctx, "taken", nil, &got)
 }
 
 // settle waits until the router has judged, and its consumers have got, all
@@ -317,14 +334,14 @@ func (r *rig) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, quietWithin, errors.New("the router did not come to rest"))
 	defer cancel()
 	var last []float64
-	for since := time.Now(); time.Since(since) < quietFor; {
+	for since := time.Now(); time.Since(since) < quietFor || last[0] > 0; {
 		series, err := r.scrape(ctx)
 		if err != nil {
 			return err
 		}
 		now := []float64{
+			sum(series, "tripline_lane_depth") + sum(series, "tripline_fallback_depth"), // what waits
 			sum(series, "tripline_fixes_total"), sum(series, "tripline_deliveries_total"),
-			sum(series, "tripline_lane_depth"),
 		}
 		if !slices.Equal(now, last) {
 			last, since = now, time.Now()

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
 	"sync/atomic"
 	"time"
 
@@ -22,15 +18,16 @@ const heapEvery = 50 * time.Millisecond
 
 // routerRole is Tripline itself: what `tripline run` runs, with eyes on it.
 type routerRole struct {
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when app.Run has returned, after err is set
-	err     error
-	profile bytes.Buffer
-	peak    atomic.Uint64 // bytes of heap
+	cancel context.CancelFunc
+	done   chan struct{} // closed when app.Run has returned, after err is set
+	err    error
+	profiler
+	peak atomic.Uint64 // bytes of heap
 }
 
 // routerStarted is what is known once it runs.
 type routerStarted struct {
+	NATS    string  `json:"nats"`
 	Admin   string  `json:"admin"`
 	Seconds float64 `json:"seconds"` // from the reading of the configuration
 }
@@ -41,8 +38,8 @@ func (r *routerRole) operations() map[string]operation {
 		"stop":    op(r.stop),
 		"read":    op(func(context.Context, struct{}) (any, error) { return readUsage(0), nil }),
 		"free":    op(func(context.Context, struct{}) (any, error) { debug.FreeOSMemory(); return readUsage(0), nil }),
-		"profile": op(r.startProfile),
-		"stages":  op(r.stages),
+		"profile": op(r.profiler.start),
+		"stages":  op(r.profiler.stop),
 		"peak":    op(func(context.Context, struct{}) (any, error) { return r.peak.Swap(0), nil }),
 	}
 }
@@ -60,14 +57,14 @@ func (r *routerRole) start(ctx context.Context, path string) (any, error) {
 		defer close(r.done)
 		r.err = app.Run(ctx, cfg, app.Options{
 			Version: "load",
-			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 			Started: func(s app.Started) { started <- s },
 		})
 	}()
 	select {
 	case s := <-started:
 		go r.watchHeap()
-		return routerStarted{Admin: s.Admin, Seconds: time.Since(begun).Seconds()}, nil
+		return routerStarted{NATS: s.NATS, Admin: s.Admin, Seconds: time.Since(begun).Seconds()}, nil
 	case <-r.done:
 		return nil, errors.Join(errors.New("the router ended"), r.err)
 	}
@@ -99,24 +96,3 @@ func (r *routerRole) stop(context.Context, struct{}) (any, error) {
 }
 
 func (r *routerRole) close() { _, _ = r.stop(context.Background(), struct{}{}) }
-
-// startProfile profiles the CPU until stages is asked for.
-func (r *routerRole) startProfile(context.Context, struct{}) (any, error) {
-	r.profile.Reset()
-	runtime.GC()
-	if err := pprof.StartCPUProfile(&r.profile); err != nil {
-		return nil, fmt.Errorf("profiling: %w", err)
-	}
-	return nil, nil
-}
-
-// stages ends the profile. With a path, the profile is written there as well.
-func (r *routerRole) stages(_ context.Context, path string) (any, error) {
-	pprof.StopCPUProfile()
-	if path != "" {
-		if err := os.WriteFile(path, r.profile.Bytes(), 0o600); err != nil {
-			return nil, fmt.Errorf("writing the profile: %w", err)
-		}
-	}
-	return stageCPU(r.profile.Bytes())
-}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"time"
 )
 
 // modeResult is what one mode showed. Rates are fixes per second.
@@ -30,9 +29,15 @@ type modeResult struct {
 	AllocsAll   float64 `json:"allocs_per_fix_all"`
 	AllocsPlain float64 `json:"allocs_per_message_plain"`
 
-	CPUPerFix float64            `json:"cpu_us_per_fix"`
-	CPUPlain  float64            `json:"cpu_us_per_message_plain"`
-	Stages    map[string]float64 `json:"cpu_us_per_fix_by_stage"`
+	CPUPerFix float64 `json:"cpu_us_per_fix"`
+	CPUPlain  float64 `json:"cpu_us_per_message_plain"`
+	// All processes together, and the ratio of the two: what the ratio of the
+	// rates comes to where CPU is all that is short. Other load on the machine
+	// disturbs it less.
+	CPUAll      float64            `json:"cpu_us_per_fix_all_processes"`
+	CPUAllPlain float64            `json:"cpu_us_per_message_plain_all_processes"`
+	CPURatio    float64            `json:"cpu_ratio"`
+	Stages      map[string]float64 `json:"cpu_us_per_fix_by_stage"`
 
 	Share    float64 `json:"transitions_per_fix"`
 	Diverted float64 `json:"diverted"` // triggers that went to a fallback queue
@@ -67,7 +72,7 @@ func measureMode(ctx context.Context, o options, durable bool, log io.Writer) (m
 
 // measureMaximum takes the yardstick and the router in turns.
 func (m *modeResult) measureMaximum(ctx context.Context, r *rig, o options) error {
-	var ratios, plains, ours, allocs, cpu, allocsPlain, cpuPlain []float64
+	var ratios, plains, ours, allocs, cpu, allocsPlain, cpuPlain, all, allPlain []float64
 	for range o.Rounds {
 		p, err := r.saturatePlain(ctx, o.Time)
 		if err != nil {
@@ -81,10 +86,13 @@ func (m *modeResult) measureMaximum(ctx context.Context, r *rig, o options) erro
 		plains, ours = append(plains, p.rate()), append(ours, g.rate())
 		allocs, cpu = append(allocs, g.Allocs/g.Count), append(cpu, g.CPU/g.Count/1e3)
 		allocsPlain, cpuPlain = append(allocsPlain, p.Allocs/p.Count), append(cpuPlain, p.CPU/p.Count/1e3)
+		all, allPlain = append(all, g.cpu()), append(allPlain, p.cpu())
 	}
 	m.Ratio, m.PlainPerS, m.FixesPerS = median(ratios), median(plains), median(ours)
 	m.AllocsAll, m.CPUPerFix = median(allocs), median(cpu)
 	m.AllocsPlain, m.CPUPlain = median(allocsPlain), median(cpuPlain)
+	m.CPUAll, m.CPUAllPlain = median(all), median(allPlain)
+	m.CPURatio = m.CPUAllPlain / m.CPUAll
 	series, err := r.scrape(ctx)
 	if err != nil {
 		return err
@@ -99,8 +107,10 @@ func (m *modeResult) measureStages(ctx context.Context, r *rig, o options) error
 	if err := r.publisher.call(ctx, "go", r.routed(), nil); err != nil {
 		return err
 	}
-	if err := r.app.call(ctx, "profile", nil, nil); err != nil {
-		return err
+	for _, c := range []*child{r.app, r.server} {
+		if err := c.call(ctx, "profile", nil, nil); err != nil {
+			return err
+		}
 	}
 	before, err := r.readRouter(ctx)
 	if err != nil {
@@ -113,13 +123,16 @@ func (m *modeResult) measureStages(ctx context.Context, r *rig, o options) error
 	if err != nil {
 		return err
 	}
-	path := ""
-	if o.Profile != "" {
-		path = o.Profile + map[bool]string{true: ".durable", false: ".core"}[r.durable]
-	}
-	var stages map[string]int64
-	if err := r.app.call(ctx, "stages", path, &stages); err != nil {
-		return err
+	var stages map[string]int64 // of the router, which is the last
+	for _, c := range []*child{r.server, r.app} {
+		stages = nil
+		path := ""
+		if o.Profile != "" {
+			path = fmt.Sprintf("%s.%s.%s", o.Profile, map[bool]string{true: "durable", false: "core"}[r.durable], c.name)
+		}
+		if err := c.call(ctx, "stages", path, &stages); err != nil {
+			return err
+		}
 	}
 	fixes := since(before, after).Count
 	m.Stages = map[string]float64{}
@@ -158,6 +171,7 @@ func (m *modeResult) measureLatency(ctx context.Context, r *rig, o options) erro
 			return err
 		}
 		m.Lost += float64(p.Sent.Fixes) - p.Judged
+		delete(p.Sinks, everySink)
 		for name, l := range p.Sinks {
 			sinks[name] = append(sinks[name], l)
 		}
@@ -185,6 +199,7 @@ func (m *modeResult) print(w io.Writer, mode string) {
 	fmt.Fprintf(w, "  allocations        %10.3f per fix without a transition, beyond the NATS client's\n", m.AllocsPerFix)
 	fmt.Fprintf(w, "                     %10.3f per fix in all, %.3f of them the client's\n", m.AllocsAll, m.AllocsPlain)
 	fmt.Fprintf(w, "  CPU                %10.2f us per fix (plain subscriber: %.2f)\n", m.CPUPerFix, m.CPUPlain)
+	fmt.Fprintf(w, "    all processes    %10.2f us per fix (plain subscriber: %.2f, ratio %.2f)\n", m.CPUAll, m.CPUAllPlain, m.CPURatio)
 	byCost := slices.SortedFunc(maps.Keys(m.Stages), func(a, b string) int {
 		return int(1e6 * (m.Stages[b] - m.Stages[a]))
 	})
@@ -199,6 +214,3 @@ func (m *modeResult) print(w io.Writer, mode string) {
 func printLatency(w io.Writer, what string, l latency) {
 	fmt.Fprintf(w, "  %-19s p50 %6.2f  p99 %6.2f  p99.9 %6.2f  max %6.2f ms (%d)\n", what, l.P50, l.P99, l.P999, l.Max, l.Count)
 }
-
-// atLeast makes sure that a measurement lasts long enough to mean something.
-func atLeast(d, least time.Duration) time.Duration { return max(d, least) }

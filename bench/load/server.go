@@ -10,7 +10,10 @@ import (
 
 // natsRole is the NATS server, with the settings of Tripline's embedded one,
 // in a process of its own: it serves the router and the yardsticks alike.
-type natsRole struct{ server *natsconn.Embedded }
+type natsRole struct {
+	server *natsconn.Embedded
+	profiler
+}
 
 // natsStart says where it stores, and how much at most.
 type natsStart struct {
@@ -20,8 +23,10 @@ type natsStart struct {
 
 func (n *natsRole) operations() map[string]operation {
 	return map[string]operation{
-		"start": op(n.start),
-		"read":  op(func(context.Context, struct{}) (any, error) { return readUsage(0), nil }),
+		"start":   op(n.start),
+		"profile": op(n.profiler.start),
+		"stages":  op(n.profiler.stop),
+		"read":    op(func(context.Context, struct{}) (any, error) { return readUsage(0), nil }),
 	}
 }
 

@@ -269,9 +269,9 @@ func TestARemovedConsumerLeavesAnOrphan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(config)
-	from, to := strings.Index(text, "  - name: hook"), strings.Index(text, "  - name: bus")
-	if err := os.WriteFile(path, []byte(text[:from]+text[to:]), 0o600); err != nil {
+	before, rest, _ := strings.Cut(string(config), "  - name: hook")
+	_, bus, _ := strings.Cut(rest, "  - name: bus")
+	if err := os.WriteFile(path, []byte(before+"  - name: bus"+bus), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	reload(t, service, 200, "ok")

@@ -39,6 +39,7 @@ func (s *service) api() http.Handler {
 	s.deadAPI(mux)
 	s.orphanAPI(mux)
 	s.deviceAPI(mux)
+	s.replicaAPI(mux)
 	return mux
 }
 

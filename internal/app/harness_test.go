@@ -172,14 +172,15 @@ func start(t *testing.T, path string) running {
 
 // child is a service in a process of its own.
 type child struct {
-	cmd  *exec.Cmd
-	nats string
+	cmd   *exec.Cmd
+	nats  string
+	admin string
 }
 
-func startChild(t *testing.T, path string) *child {
+func startChild(t *testing.T, path string, env ...string) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childConfig+"="+path, "NATS_URL=")
+	cmd.Env = append(append(os.Environ(), childConfig+"="+path, "NATS_URL="), env...)
 	cmd.Stderr = t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -194,7 +195,7 @@ func startChild(t *testing.T, path string) *child {
 	if err != nil {
 		t.Fatalf("the service did not start: %v", err)
 	}
-	c.nats, _, _ = strings.Cut(line, " ")
+	c.nats, c.admin, _ = strings.Cut(strings.TrimSpace(line), " ")
 	return c
 }
 

@@ -19,6 +19,9 @@ import (
 // a test can kill it.
 const childConfig = "TRIPLINE_TEST_CONFIG"
 
+// childHurry, if set, has it hold short leases.
+const childHurry = "TRIPLINE_TEST_HURRY"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childConfig); path != "" {
 		if err := serve(path); err != nil {
@@ -37,9 +40,13 @@ func serve(path string) error {
 	if err != nil {
 		return err
 	}
-	return app.Run(ctx, cfg, app.Options{
+	opts := app.Options{
 		Version: "test",
 		Log:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Started: func(s app.Started) { fmt.Printf("%s %s\n", s.NATS, s.Admin) },
-	})
+	}
+	if os.Getenv(childHurry) != "" {
+		opts.Leases, opts.Home = hurried, nowhere
+	}
+	return app.Run(ctx, cfg, opts)
 }

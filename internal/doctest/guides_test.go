@@ -1,0 +1,46 @@
+package doctest_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const home = "https://github.com/tripline/tripline"
+
+// fromHere has git take the working repository where a page says the public
+// one, so that the page's own git clone runs.
+func fromHere(t *testing.T) []string {
+	t.Helper()
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(here, ".git")); err != nil {
+		t.Skip("no git repository here to clone")
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git here")
+	}
+	return []string{
+		"GIT_CONFIG_COUNT=2",
+		"GIT_CONFIG_KEY_0=url.file://" + here + ".insteadOf", "GIT_CONFIG_VALUE_0=" + home,
+		"GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*",
+	}
+}
+
+// The page's commands, verbatim, in a fresh clone of the last commit.
+func TestGettingStarted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a fresh clone")
+	}
+	began := time.Now()
+	follow(t, read(t, "docs/getting-started.md"), t.TempDir(), fromHere(t)...)
+	took := time.Since(began)
+	t.Logf("docs/getting-started.md: from a fresh clone to the end in %.0f s, without the download of modules", took.Seconds())
+	if took > 10*time.Minute {
+		t.Errorf("it promises 10 minutes, and took %v", took)
+	}
+}

@@ -27,7 +27,7 @@ type shownTrigger struct {
 
 func showTrigger(seq uint64, t *router.Trigger) shownTrigger {
 	return shownTrigger{
-		Seq: seq, ID: t.ID, Device: t.Device, Fence: t.Fence, Transition: router.KindName(t.Kind),
+		Seq: seq, ID: t.ID, Device: t.Device, Fence: t.Fence, Transition: t.Kind.String(),
 		At: time.UnixMilli(t.At).UTC(), Sequence: t.Sequence, Priority: t.Priority.String(), Redriven: t.Redriven,
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/internal/natstest"
+	"github.com/tripline/tripline/router/sinktest"
 )
 
 // hurried are short leases. That a process has ended on this machine is not
@@ -284,4 +284,93 @@ func TestAKilledReplicasPartitionsMove(t *testing.T) {
 	c.ready(b, d)
 }
 
-var _ = app.Options{}
+// A process that stands still beyond its leases and goes on finds them gone:
+// it delivers nothing of what it still has, and joins anew.
+func TestAReplicaThatStoodStillIsHarmless(t *testing.T) {
+	c := startCluster(t)
+	a := c.router(c.URL)
+	b, d := c.router(c.URL), c.router(c.URL)
+	c.share(a, b, d)
+	c.drive()
+	c.rounds(10)
+	before := a.replicas(t).Self
+	a.signal(t, syscall.SIGSTOP)
+	c.share(b, d)
+	c.rounds(5)
+	a.signal(t, syscall.SIGCONT)
+	c.share(a, b, d)
+	if now := a.replicas(t).Self; now == before {
+		t.Errorf("it has its old id %s", now)
+	}
+	c.rounds(5)
+	c.finish()
+	c.ready(a, b, d)
+}
+
+// One replica is cut off from the servers for longer than its leases last, and
+// comes back.
+func TestAReplicaThatIsCutOffIsHarmless(t *testing.T) {
+	c := startCluster(t)
+	relay := sinktest.NewRelay(t, c.Members[0].Client)
+	a := c.router("nats://" + relay.Addr)
+	b, d := c.router(c.URL), c.router(c.URL)
+	c.share(a, b, d)
+	c.drive()
+	c.rounds(10)
+	relay.Hold()
+	took := c.share(b, d)
+	if limit := hurried.TTL + 2*time.Second; took > limit {
+		t.Errorf("its partitions moved after %v, want %v", took, limit)
+	}
+	if r := a.replicas(t); r.Valid || len(r.Here) > 0 {
+		t.Errorf("it believes that it has %v, valid: %t", r.Here, r.Valid)
+	}
+	c.rounds(5)
+	relay.Release()
+	c.share(a, b, d)
+	c.rounds(5)
+	c.finish()
+	c.ready(a, b, d)
+}
+
+// The server that leads the locations, the state and the leases ends without
+// a word; an election takes longer than the leases of this test last.
+func TestTheStreamsLeaderEnds(t *testing.T) {
+	c := startCluster(t)
+	a := c.router(c.URL)
+	b, d := c.router(c.URL), c.router(c.URL)
+	c.share(a, b, d)
+	c.drive()
+	c.rounds(10)
+	leader := c.Leader(t, c.js, "TRIPLINE_LOCATIONS")
+	leader.Kill()
+	c.rounds(10)
+	leader.Start(t)
+	c.share(a, b, d)
+	c.rounds(5)
+	c.finish()
+	c.ready(a, b, d)
+}
+
+// Everything is restarted, one after the other: servers and routers.
+func TestRollingRestart(t *testing.T) {
+	c := startCluster(t)
+	routers := []*child{c.router(c.URL), c.router(c.URL), c.router(c.URL)}
+	c.share(routers...)
+	c.drive()
+	c.rounds(5)
+	for i := range routers {
+		routers[i].end(t)
+		routers[i] = c.router(c.URL)
+		c.share(routers...)
+		c.rounds(3)
+	}
+	for _, s := range c.Members {
+		s.Stop()
+		s.Start(t)
+		c.rounds(5)
+		c.share(routers...)
+	}
+	c.finish()
+	c.ready(routers...)
+}

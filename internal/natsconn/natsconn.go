@@ -22,7 +22,7 @@ const (
 	maxReconnectWait = 2 * time.Second
 	// A connection whose other end has vanished without a word is given up when
 	// two pings have got no answer: after 15 s at most.
-	pingInterval     = 5 * time.Second
+	pingInterval = 5 * time.Second
 	// A wait for a server is told of after firstReminder, when a first attempt
 	// has said why, and then every remindEvery.
 	firstReminder = 500 * time.Millisecond

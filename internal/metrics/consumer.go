@@ -17,6 +17,14 @@ func (m *Metrics) Outlet(consumer string) fallback.Hooks {
 	replayed := m.replayed.WithLabelValues(consumer)
 	dropped := m.dropped.WithLabelValues(consumer)
 	deliveries := m.deliveries.MustCurryWith(prometheus.Labels{"consumer": consumer})
+	// Alerts look at how these grow, which Prometheus can't see of a series
+	// that begins above 0.
+	m.whereFailures.WithLabelValues(consumer)
+	for _, r := range []fallback.DeadReason{
+		fallback.DeadRejected, fallback.DeadMaxAttempts, fallback.DeadExpired, fallback.DeadOverflow, fallback.DeadUnsent,
+	} {
+		m.dead.WithLabelValues(consumer, string(r))
+	}
 	return fallback.Hooks{
 		Delivered: func(d fallback.Delivery) {
 			deliveries.WithLabelValues(string(d.Outcome)).Inc()

@@ -117,6 +117,7 @@ func (m *Metrics) Partition(number int) router.Hooks {
 		results[r] = m.fixes.WithLabelValues(geofence.Result(r).String())
 	}
 	restarts := m.restarts.WithLabelValues(label(number))
+	m.lost.WithLabelValues(label(number)) // an alert looks at how it grows from 0
 	return router.Hooks{
 		Fix: func(_ *geofence.Fix, r geofence.Result) { results[r].Inc() },
 		Judged: func(messages int, took time.Duration) {

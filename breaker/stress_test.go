@@ -22,6 +22,7 @@ func TestB3_CapHoldsUnderRace(t *testing.T) {
 	var lastGeneration uint64
 	b := breaker.New(breaker.Config{
 		Base: ms, Max: 4 * ms, Settle: 2 * ms, Successes: 3,
+		Timeout: time.Hour, // no lease ends while a goroutine waits for its turn
 		Hooks: breaker.Hooks{Transition: func(tr breaker.Transition) {
 			if tr.Generation != lastGeneration+1 { // one hook at a time: no lock
 				t.Errorf("generation %d follows %d", tr.Generation, lastGeneration)

@@ -304,3 +304,28 @@ func TestWindowSlides(t *testing.T) {
 	equal(t, "errors after it", r.snapshot().Errors, 0)
 	equal(t, "the row is not windowed", r.snapshot().BadRow, 4)
 }
+
+// TestRuleAppliesAsTheWindowSlides: healthy calls that leave the window can
+// bring a rule to bear; the next call, even a healthy one, then trips it.
+func TestRuleAppliesAsTheWindowSlides(t *testing.T) {
+	r := newRig(t, breaker.Config{})
+	for range 300 {
+		r.call(ms, breaker.OK)
+	}
+	r.now = 5 * sec
+	for range 100 {
+		r.call(ms, breaker.OK)
+	}
+	for range 3 {
+		r.call(60*ms, breaker.OK)
+		r.call(ms, breaker.OK)
+	}
+	r.now = 9 * sec
+	r.call(ms, breaker.OK)
+	r.want(breaker.Closed) // 3 of 407
+	r.now = 10*sec + 1
+	r.want(breaker.Closed) // 3 of 107, but nothing new to judge
+	r.call(ms, breaker.OK)
+	r.want(breaker.Open)
+	equal(t, "reason", r.last().Reason, breaker.ReasonP99)
+}

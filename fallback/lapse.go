@@ -2,8 +2,12 @@ package fallback
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// ErrNotHeld says that the partition is not ours, by [Config.Holds].
+var ErrNotHeld = errors.New("the partition is not ours")
 
 // Drain waits until what a partition has in memory for its calls is delivered
 // or parked. It stops nothing: the caller sees to it that no more is offered,

@@ -46,8 +46,11 @@ func (o *Outlet) Disown(ctx context.Context, partition int) error {
 // that of the calls. It returns when the trigger is durable in the queue (or
 // delivered) and, if the queue is an [Inspector], the dead letter is deleted.
 // On an error both may exist; redriving again is safe, and at worst delivers
-// the trigger twice.
+// the trigger twice. ErrNotHeld: see [Config.Holds].
 func (o *Outlet) Redrive(ctx context.Context, d DeadLetter) error {
+	if !o.holds(d.Trigger.Partition) {
+		return ErrNotHeld
+	}
 	t := d.Trigger
 	t.Redriven, t.Read = true, time.Time{}
 	done := make(chan struct{})

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -91,18 +92,30 @@ func eachDead(r *http.Request, m *member, f fallback.Filter, do func(fallback.De
 }
 
 func (s *service) redrive(r *http.Request, m *member, f fallback.Filter) (any, error) {
-	n, err := eachDead(r, m, f, func(d fallback.DeadLetter) error { return m.outlet.Redrive(r.Context(), d) })
+	elsewhere := 0
+	n, err := eachDead(r, m, f, func(d fallback.DeadLetter) error {
+		err := m.outlet.Redrive(r.Context(), d)
+		if errors.Is(err, fallback.ErrNotHeld) {
+			elsewhere++
+			return nil
+		}
+		return err
+	})
+	n -= elsewhere
 	s.log.Info("an operator redrove dead letters", "consumer", m.name, "redriven", n, "query", r.URL.RawQuery, "err", err)
 	if err != nil {
 		return nil, err
 	}
-	return redriven{true, n}, nil
+	return redriven{true, n, elsewhere}, nil
 }
 
 // redriven is how many dead letters were sent again.
 type redriven struct {
 	OK       bool `json:"ok"`
 	Redriven int  `json:"redriven"`
+	// Elsewhere counts those whose partition another replica runs: they stay
+	// until that one is asked too.
+	Elsewhere int `json:"elsewhere,omitempty"`
 }
 
 // redriveAll is the action without a filter.
@@ -131,10 +144,12 @@ func (s *service) redriveOneDead(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.outlet.Redrive(r.Context(), d); err != nil {
+	if err := m.outlet.Redrive(r.Context(), d); errors.Is(err, fallback.ErrNotHeld) {
+		return nil, s.elsewhere(d.Trigger.Partition)
+	} else if err != nil {
 		return nil, outletError(err)
 	}
-	return redriven{true, 1}, nil
+	return redriven{OK: true, Redriven: 1}, nil
 }
 
 func (s *service) purgeDead(r *http.Request) (any, error) {

@@ -209,13 +209,10 @@ type heldQueue struct {
 	holds func(partition int) bool
 }
 
-// errNotHeld is the answer to a park that came too late.
-var errNotHeld = errors.New("the partition is not leased any more")
-
 // Park implements [fallback.Queue].
 func (q heldQueue) Park(t router.Trigger, why fallback.Reason, done func(uint64, error)) {
 	if !q.holds(t.Partition) {
-		done(0, errNotHeld)
+		done(0, fallback.ErrNotHeld)
 		return
 	}
 	q.Queue.Park(t, why, done)

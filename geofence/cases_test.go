@@ -45,7 +45,17 @@ func TestG9_FenceEditedWhileInside(t *testing.T) {
 	journey(t, "g09-fence-edited-while-down")
 }
 
-func TestG10_Antimeridian(t *testing.T) { journey(t, "g10-antimeridian") }
+func TestG10_Antimeridian(t *testing.T) {
+	journey(t, "g10-antimeridian")
+	fences := mustParse(t, `{"type":"FeatureCollection","features":[`+
+		polygon("east", `[[[170,-5],[180,-5],[180,5],[170,5],[170,-5]]]`)+","+
+		polygon("west", `[[[-170,-5],[-170,5],[-180,5],[-180,-5],[-170,-5]]]`)+`]}`)
+	for _, lon := range []float64{180, -180} { // one meridian
+		if n := len(mustIndex(t, fences...).Snapshot().Match(0, lon, nil)); n != 2 {
+			t.Errorf("at longitude %v it is in %d fences that touch there, want 2", lon, n)
+		}
+	}
+}
 
 func feature(id, properties, geometry string) string {
 	return fmt.Sprintf(`{"type":"Feature","id":%q,"properties":%s,"geometry":%s}`, id, properties, geometry)
@@ -60,6 +70,9 @@ func TestG11_BadRings(t *testing.T) {
 		{"bow-tie", `[[[0,0],[2,2],[2,0],[0,2],[0,0]]]`, "crosses itself at longitude 1, latitude 1"},
 		{"lopsided bow-tie", `[[[0,0],[3,1],[3,0],[0,2],[0,0]]]`, "crosses itself"},
 		{"a corner pushed through an edge", `[[[0,0],[4,0],[4,4],[2,0],[1,-1],[0,4],[0,0]]]`, "crosses itself"},
+		{"the same, the other way", `[[[0,0],[0,4],[1,-1],[2,0],[4,4],[4,0],[0,0]]]`, "crosses itself"},
+		{"through the middle of an edge", `[[[2,-1],[2,0],[3,3],[4,3],[4,0],[0,0],[0,-1],[2,-1]]]`, "crosses itself at longitude 2, latitude 0"},
+		{"the same, the other way", `[[[0,0],[4,0],[4,3],[3,3],[2,0],[2,-1],[0,-1],[0,0]]]`, "crosses itself at longitude 2, latitude 0"},
 		{"unclosed ring", `[[[0,0],[1,0],[1,1],[0,1]]]`, "not closed: it begins at [0,0] and ends at [0,1]"},
 		{"hole outside its shell", `[[[0,0],[1,0],[1,1],[0,1],[0,0]],[[5,5],[6,5],[6,6],[5,5]]]`, "hole is outside its shell"},
 		{"hole across its shell", `[[[0,0],[2,0],[2,2],[0,2],[0,0]],[[1,1],[3,1],[3,1.5],[1,1.5],[1,1]]]`, "crosses itself"},

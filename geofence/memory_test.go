@@ -23,7 +23,7 @@ func heap[T any](build func() T) (T, float64) {
 
 // perFence measures fences of 20 vertices, their share of the index included.
 func perFence(tb testing.TB) float64 {
-	const n = 50_000
+	const n = 20_000
 	data := planeGeoJSON(n)
 	ix, bytes := heap(func() *geofence.Index {
 		fences, err := geofence.ParseFences(data)
@@ -41,7 +41,7 @@ func perFence(tb testing.TB) float64 {
 
 // perDevice measures devices outside all fences.
 func perDevice(tb testing.TB) float64 {
-	const n = 200_000
+	const n = 100_000
 	ix := mustIndex(tb, mustParse(tb, polygon("far", `[[[50,50],[51,50],[51,51],[50,50]]]`))...)
 	tracker, bytes := heap(func() *geofence.Tracker {
 		tracker := geofence.NewTracker(ix, geofence.Config{})

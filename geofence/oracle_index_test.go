@@ -85,10 +85,10 @@ func randomPoint(r *rand.Rand) (lat, lon float64) {
 // The index finds what asking each fence finds, also after changes.
 func TestIndexMatchesNaiveOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
-	all := worldwide(t, r, 600)
-	ix := mustIndex(t, all[:300]...)
+	all := worldwide(t, r, 240)
+	ix := mustIndex(t, all[:120]...)
 	present := map[string]*geofence.Fence{}
-	for _, f := range all[:300] {
+	for _, f := range all[:120] {
 		present[f.ID] = f
 	}
 	for round := range 12 {
@@ -121,7 +121,7 @@ func TestIndexMatchesNaiveOracle(t *testing.T) {
 			t.Fatal("no point was in any fence")
 		}
 		var c geofence.Change
-		for _, i := range r.Perm(len(all))[:1+r.IntN(200)] { // some small changes, some large
+		for _, i := range r.Perm(len(all))[:1+r.IntN(80)] { // some small changes, some large
 			f := all[i]
 			if present[f.ID] != nil && r.IntN(2) == 0 {
 				c.Delete = append(c.Delete, f.ID)

@@ -237,7 +237,7 @@ func withRestarts(t *testing.T, r *rand.Rand, ix *geofence.Index, cfg geofence.C
 	told := map[string]bool{}
 	saved := map[string][]byte{}
 	tracker := geofence.NewTracker(ix, cfg)
-	crash := 40 + r.IntN(100)
+	crash := 3 + r.IntN(60)
 	for i := 0; i < len(log); i++ {
 		m := &log[i]
 		skip := m.fix != nil && m.fix.Seq <= tracker.Seq(m.fix.Device)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -31,7 +32,11 @@ func (r *run) nuisance(ctx context.Context) error {
 		}
 		r.stops++
 		if err := r.router.stop(stopWithin); err != nil {
-			return err
+			if !r.External {
+				return err
+			}
+			// It can't save its progress where no server answers, and says so.
+			r.say("not in order: %v", lastLine(err))
 		}
 		return r.router.start()
 	case 2:
@@ -90,4 +95,9 @@ func (p *process) suspend(still bool) {
 	if p.cmd != nil {
 		p.cmd.Process.Signal(s) // it may have ended
 	}
+}
+
+func lastLine(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	return lines[len(lines)-1]
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tripline/tripline/fallback"
 	"github.com/tripline/tripline/fallback/jetqueue"
 	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/state"
 )
@@ -31,13 +32,19 @@ type gauges struct {
 	views  atomic.Pointer[[]live.Consumer]
 	stores atomic.Pointer[[]streamUse]
 	dead   atomic.Pointer[map[string]uint64] // dead letters by consumer
-	rates  map[string]*rate                  // owned by run
+	// measured is when the server last said how full its streams are.
+	measured atomic.Pointer[time.Time]
+	readers  readers
+	rates    map[string]*rate // owned by run
 }
 
 // streamUse is how full a stream is.
 type streamUse struct {
 	stream     string
 	bytes, max uint64
+	// loses: when it is full, what must not be lost has no place, or waits.
+	loses  bool
+	fullIn time.Duration // at the rate of the moment; 0: not known
 }
 
 func (u streamUse) ratio() float64 {
@@ -73,6 +80,8 @@ func newGauges(s *service) *gauges {
 	g.views.Store(&[]live.Consumer{})
 	g.stores.Store(&[]streamUse{})
 	g.dead.Store(&map[string]uint64{})
+	now := time.Now()
+	g.measured.Store(&now)
 	s.metrics.Registry().MustRegister(g)
 	return g
 }
@@ -94,6 +103,7 @@ func (g *gauges) run(ctx context.Context) error {
 			g.look()
 		case <-store.C:
 			g.measure(ctx)
+			g.lookAtReaders(ctx)
 		}
 	}
 }
@@ -132,26 +142,61 @@ func (g *gauges) measure(ctx context.Context) {
 			return
 		}
 		info := stream.CachedInfo()
-		uses = append(uses, streamUse{name, info.State.Bytes, uint64(max(info.Config.MaxBytes, 0))})
+		uses = append(uses, streamUse{
+			stream: name, bytes: info.State.Bytes, max: uint64(max(info.Config.MaxBytes, 0)), loses: true,
+		})
 	}
 	for _, m := range g.s.roster.all() {
 		u := m.queue.Usage()
-		uses = append(uses, streamUse{jetqueue.StreamName(g.s.cfg.NATS.Namespace, m.name), u.Bytes, u.MaxBytes})
+		uses = append(uses, streamUse{
+			stream: jetqueue.StreamName(g.s.cfg.NATS.Namespace, m.name), bytes: u.Bytes, max: u.MaxBytes,
+			loses: g.s.roster.blocks(m), fullIn: m.outlet.Status().FullIn,
+		})
+	}
+	if use, ok := g.countDead(ctx); ok {
+		uses = append(uses, use)
 	}
 	g.stores.Store(&uses)
-	g.countDead(ctx)
+	now := time.Now()
+	g.measured.Store(&now)
 }
 
-// countDead counts what the dead letters hold of each consumer.
-func (g *gauges) countDead(ctx context.Context) {
+// blocks says whether everything waits when a member's queue is full.
+func (r *roster) blocks(m *member) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return m.cfg.Fallback.OnFull == config.OnFullBlock
+}
+
+// lookAtReaders sees that the partitions judge what is stored.
+func (g *gauges) lookAtReaders(ctx context.Context) {
+	if !g.s.cfg.Ingest.Durable {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeEvery)
+	defer cancel()
+	positions := map[int]uint64{}
+	for number, p := range g.s.held.each() {
+		if status := p.Status(); status.Started {
+			positions[number] = status.Position
+		}
+	}
+	g.readers.look(ctx, time.Now(), positions, func(ctx context.Context, number int) error {
+		return g.s.source.Tick(ctx, number, "")
+	})
+}
+
+// countDead counts what the dead letters hold of each consumer, and tells how
+// full their stream is; false if that is not known.
+func (g *gauges) countDead(ctx context.Context) (use streamUse, ok bool) {
 	stream, err := g.s.nats.js.Stream(ctx, jetqueue.DeadStreamName(g.s.cfg.NATS.Namespace))
 	if err != nil {
-		return // there is none before the first consumer
+		return use, false // there is none before the first consumer
 	}
 	prefix := g.s.cfg.NATS.Namespace + ".dead."
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
-		return
+		return use, false
 	}
 	dead := map[string]uint64{}
 	for subject, n := range info.State.Subjects {
@@ -159,6 +204,7 @@ func (g *gauges) countDead(ctx context.Context) {
 		dead[consumer] += n
 	}
 	g.dead.Store(&dead)
+	return streamUse{stream: info.Config.Name, bytes: info.State.Bytes, max: uint64(max(info.Config.MaxBytes, 0))}, true
 }
 
 // Descriptions of the gauges; see [gauges.Collect].

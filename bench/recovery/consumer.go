@@ -108,6 +108,14 @@ func (c *consumer) base() time.Duration {
 	return time.Duration(float64(c.healthy) * math.Exp(c.spread*c.rng.NormFloat64()))
 }
 
+// longest is what a warm call takes at most while that many are in flight.
+func (c *consumer) longest(inFlight int) time.Duration {
+	if c.servers == 0 {
+		return c.healthy
+	}
+	return time.Duration((inFlight+c.servers-1)/c.servers) * c.healthy
+}
+
 // fetch gives a call a backend slot.
 func (c *consumer) fetch(now time.Duration, id int32) {
 	c.used++

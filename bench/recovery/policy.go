@@ -31,7 +31,8 @@ type discipline struct {
 	build  func(*sim, *rand.Rand) policy
 	ramp   bool // after a close the calls in flight are ramped up
 	hints  bool // a health check runs while open
-	chosen bool // the outlet chooses the probes while half-open
+	chosen bool // the outlet chooses the probes while half-open ...
+	cap    int  // ... of which so many may be in flight
 	known  bool // the state can be asked: nothing is tried while open
 	peer   bool // it reads the clock: it runs in a bubble
 }
@@ -39,13 +40,13 @@ type discipline struct {
 func disciplines() []discipline {
 	return []discipline{
 		{name: "eager", build: newEager, known: true},
-		{name: "cooldown", known: true, chosen: true, build: ofBreaker(breaker.Config{
+		{name: "cooldown", known: true, chosen: true, cap: 1, build: ofBreaker(breaker.Config{
 			Base: 20 * time.Second, Max: 20 * time.Second, Factor: 1, Jitter: breaker.None, Settle: breaker.None,
 			Probes: 1, Successes: 1,
 		})},
-		{name: "backoff+cap", known: true, chosen: true, build: ofBreaker(breaker.Config{})},
-		{name: "tripline", known: true, chosen: true, ramp: true, build: ofBreaker(breaker.Config{})},
-		{name: "tripline+hint", known: true, chosen: true, ramp: true, hints: true, build: ofBreaker(breaker.Config{})},
+		{name: "backoff+cap", known: true, chosen: true, cap: 2, build: ofBreaker(breaker.Config{})},
+		{name: "tripline", known: true, chosen: true, cap: 2, ramp: true, build: ofBreaker(breaker.Config{})},
+		{name: "tripline+hint", known: true, chosen: true, cap: 2, ramp: true, hints: true, build: ofBreaker(breaker.Config{})},
 		{name: "sony/gobreaker", known: true, peer: true, build: newGobreaker},
 		{name: "failsafe-go", peer: true, build: newFailsafe},
 	}

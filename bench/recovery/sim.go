@@ -124,7 +124,8 @@ func (s *sim) over() bool {
 func (s *sim) warm() bool {
 	c := &s.consumer
 	return s.now > s.heals && s.policy.state() == breaker.Closed && s.trace == nil && !s.scenario.whole &&
-		c.spread == 0 && c.lasting.share == 0 && c.servers == 0 && len(c.queue) == 0 && !c.sick(s.now) &&
+		c.spread == 0 && c.lasting.share == 0 && len(c.queue) == 0 && !c.sick(s.now) &&
+		c.longest(s.scenario.workers) <= limit &&
 		float64(c.served) > sureWarm*c.warming && s.inFlight <= s.scenario.workers &&
 		(s.ramp == nil || s.ramp.Window() == s.scenario.workers)
 }
@@ -209,7 +210,7 @@ func (s *sim) dispatch() {
 	for s.inFlight < s.scenario.workers {
 		state := s.policy.state()
 		if state == breaker.HalfOpen && s.chosen && o.parked > 0 {
-			if s.capped {
+			if s.capped || s.probes >= s.cap {
 				return
 			}
 			i, ok := o.choose()

@@ -32,6 +32,8 @@ func mainWithCode() int {
 	flag.DurationVar(&opts.Longest, "longest", 6*time.Second, "the longest life of the router between two kills")
 	flag.DurationVar(&opts.Drain, "drain", 2*time.Minute, "the longest wait for the last trigger")
 	flag.BoolVar(&opts.External, "external", false, "with a NATS server in a process of its own, behind a proxy that makes faults")
+	flag.IntVar(&opts.Replicas, "replicas", 1, "routers that share the work, over a cluster of NATS servers")
+	flag.IntVar(&opts.NATS, "nats", 0, "servers of that cluster, which are killed too; 0: as many as there are routers")
 	flag.BoolVar(&opts.Race, "race", false, "build the router with the race detector")
 	flag.BoolVar(&opts.Keep, "keep", false, "keep the temporary folder, with the log of the router and its store")
 	flag.StringVar(&opts.Router, "router", "", "a tripline binary to use; left out: it is built")
@@ -40,6 +42,9 @@ func mainWithCode() int {
 	flag.Parse()
 	if short {
 		opts.shorten()
+	}
+	if opts.Replicas > 1 && opts.NATS == 0 {
+		opts.NATS = opts.Replicas
 	}
 	if opts.Seed == 0 {
 		opts.Seed = uint64(time.Now().UnixNano()) % 1_000_000

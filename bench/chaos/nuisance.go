@@ -20,6 +20,9 @@ func (r *run) nuisance(ctx context.Context) error {
 	switch r.rng.IntN(6) {
 	case 0: // still, as after a long pause of the machine
 		still := r.between(100*time.Millisecond, 2*time.Second)
+		if len(r.routers) > 1 && r.rng.IntN(3) == 0 {
+			still = r.between(standsStill*2/3, standsStill)
+		}
 		r.say("nuisance: the router stands still for %d ms", still.Milliseconds())
 		r.router.suspend(true)
 		err := r.pause(ctx, still)
@@ -62,8 +65,9 @@ func (r *run) nuisance(ctx context.Context) error {
 // behind posts to the router in the background. Whether it works out is
 // another matter: it may be killed meanwhile.
 func (r *run) behind(ctx context.Context, path string) {
+	router := r.router // another may be picked meanwhile
 	r.background.Go(func() {
-		if status, body, err := r.router.ask(ctx, http.MethodPost, path); err == nil && status != http.StatusOK {
+		if status, body, err := router.ask(ctx, http.MethodPost, path); err == nil && status != http.StatusOK {
 			r.say("POST %s: %d %s", path, status, body)
 		}
 	})
@@ -72,13 +76,15 @@ func (r *run) behind(ctx context.Context, path string) {
 // resumeAll ends the pauses that operators made.
 func (r *run) resumeAll(ctx context.Context) error {
 	r.background.Wait()
-	for _, c := range r.consumers {
-		status, body, err := r.router.ask(ctx, http.MethodPost, "/api/v1/consumers/"+c.name+"/resume")
-		if err != nil {
-			return fmt.Errorf("resuming %s: %w", c.name, err)
-		}
-		if status != http.StatusOK {
-			return fmt.Errorf("resuming %s: %d %s", c.name, status, body)
+	for _, t := range r.routers {
+		for _, c := range r.consumers {
+			status, body, err := t.ask(ctx, http.MethodPost, "/api/v1/consumers/"+c.name+"/resume")
+			if err != nil {
+				return fmt.Errorf("resuming %s: %w", c.name, err)
+			}
+			if status != http.StatusOK {
+				return fmt.Errorf("resuming %s: %d %s", c.name, status, body)
+			}
 		}
 	}
 	return nil

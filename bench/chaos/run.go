@@ -21,6 +21,8 @@ type options struct {
 	Rate     float64 // messages per second
 	Longest  time.Duration
 	Drain    time.Duration // the wait for the last trigger
+	Replicas int           // routers
+	NATS     int           // servers of a cluster; 0 or 1: none
 	External bool
 	Race     bool
 	Keep     bool
@@ -37,8 +39,11 @@ type run struct {
 	consumers  []*consumer
 	expect     *expectations
 	fleet      *fleet
-	router     *tripline
-	server     *server // nil without --external
+	router     *tripline // that something happens to now
+	routers    []*tripline
+	server     *server    // nil without --external
+	members    []*process // of the cluster of servers
+	faults     int        // of these
 	kills      int
 	stops      int            // in order
 	background sync.WaitGroup // what an operator has asked for
@@ -83,7 +88,7 @@ func execute(ctx context.Context, opts options) (v *verdict, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v.fail(r.router.stop(stopWithin))
+	v.fail(r.stopAll())
 	return v, nil
 }
 
@@ -113,17 +118,10 @@ func (r *run) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.router, err = newTripline(r.dir, binary, natsConfig, r.consumers); err != nil {
+	if err := r.openRouters(binary, natsConfig); err != nil {
 		return err
 	}
-	if r.External {
-		// With a server that is away it may find that it can't start.
-		r.router.forgiven = func() bool { return !r.router.up.Load() }
-	}
-	if err := r.router.start(); err != nil {
-		return err
-	}
-	if err := r.router.awaitReady(ctx); err != nil {
+	if err := r.allReady(ctx); err != nil {
 		return err
 	}
 	r.fleet, err = newFleet("nats://"+address, r.Seed, r.Devices, r.Rate, r.expect, r.since)
@@ -132,6 +130,9 @@ func (r *run) open(ctx context.Context) (err error) {
 
 // openNATS says where the fleet publishes, and how the router gets there.
 func (r *run) openNATS(ctx context.Context) (address, config string, err error) {
+	if r.clustered() {
+		return r.openMembers(ctx)
+	}
 	if r.External {
 		return r.openServer(ctx)
 	}
@@ -142,15 +143,20 @@ func (r *run) openNATS(ctx context.Context) (address, config string, err error) 
 }
 
 func (r *run) close() {
-	if r.router != nil {
-		r.router.close()
-		r.background.Wait()
-		r.router.http.CloseIdleConnections()
+	for _, t := range r.routers {
+		t.close()
+	}
+	r.background.Wait()
+	for _, t := range r.routers {
+		t.http.CloseIdleConnections()
 	}
 	if r.fleet != nil {
 		r.fleet.close()
 	}
 	r.closeServer()
+	for _, m := range r.members {
+		m.close()
+	}
 	for _, c := range r.consumers {
 		c.close()
 	}
@@ -174,6 +180,9 @@ func (r *run) storm(ctx context.Context) error {
 	if r.server != nil {
 		group.Go(func() error { return r.torment(tempers, running) })
 	}
+	if len(r.members) > 0 {
+		group.Go(func() error { return r.tormentMembers(tempers, running) })
+	}
 	reporting, stopReports := context.WithCancel(running)
 	group.Go(func() error { r.report(reporting); return nil })
 	group.Go(func() error {
@@ -196,7 +205,7 @@ func (r *run) storm(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.router.awaitReady(ctx); err != nil {
+	if err := r.allReady(ctx); err != nil {
 		return err
 	}
 	if r.server != nil { // once more, and nobody kills anything that would put it right
@@ -213,6 +222,7 @@ func (r *run) storm(ctx context.Context) error {
 // strike kills the router at a random moment, now and then while it is
 // starting, and starts it again.
 func (r *run) strike(ctx context.Context) error {
+	r.pick()
 	for range r.rng.IntN(3) {
 		if err := r.nuisance(ctx); err != nil {
 			return err
@@ -234,7 +244,7 @@ func (r *run) strike(ctx context.Context) error {
 	if early {
 		when = "starting"
 	}
-	r.say("kill %d of %d, %d ms after it was seen %s; %d messages stored, %d deliveries due so far, %d outstanding",
+	r.say(r.router.name+": kill %d of %d, %d ms after it was seen %s; %d messages stored, %d deliveries due so far, %d outstanding",
 		r.kills, r.Kills, wait.Milliseconds(), when, r.fleet.stored.Load(), r.expect.total(), r.outstanding())
 	if err := r.pause(ctx, r.between(0, 300*time.Millisecond)); err != nil {
 		return err

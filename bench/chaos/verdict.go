@@ -27,6 +27,8 @@ type verdict struct {
 	Retries     int64    `json:"retries"`
 	Seed        uint64   `json:"seed"`
 	External    bool     `json:"external"`
+	Replicas    int      `json:"replicas"`
+	NATS        int      `json:"nats,omitempty"`   // servers of a cluster
 	Faults      int      `json:"faults,omitempty"` // of the connection and the server
 	Problems    []string `json:"problems,omitempty"`
 
@@ -53,6 +55,7 @@ func (r *run) judge(ctx context.Context) (*verdict, error) {
 		Kills: r.kills, Seconds: r.since().Seconds(), Messages: r.fleet.stored.Load(), Retries: r.fleet.retries.Load(),
 		Seed: r.Seed, External: r.External,
 	}
+	v.Replicas, v.NATS, v.Faults = len(r.routers), len(r.members), r.faults
 	if r.server != nil {
 		v.Faults = r.server.faults
 	}
@@ -79,7 +82,7 @@ func (r *run) judge(ctx context.Context) (*verdict, error) {
 	v.tellOffences("unexpected", unexpected)
 	v.tellOffences("resequenced", resequenced)
 	r.tellLosses(ctx, v, lost)
-	if gone, err := r.router.metric(ctx, "tripline_lost_total"); err != nil {
+	if gone, err := r.metric(ctx, "tripline_lost_total"); err != nil {
 		v.fail(fmt.Errorf("asking for the metrics: %w", err))
 	} else if gone > 0 {
 		v.fail(fmt.Errorf("the router says that %.0f locations were gone before they were judged", gone))
@@ -92,10 +95,10 @@ func (r *run) judge(ctx context.Context) (*verdict, error) {
 
 // settledDown says what is wrong with the router after all was delivered.
 func (r *run) settledDown(ctx context.Context) error {
-	if err := r.router.ready(ctx); err != nil {
+	if err := r.allReady(ctx); err != nil {
 		return fmt.Errorf("all is delivered, and the router is not ready: %w", err)
 	}
-	dead, err := r.router.metric(ctx, "tripline_dead_letters_total")
+	dead, err := r.metric(ctx, "tripline_dead_letters_total")
 	if err == nil && dead > 0 {
 		err = fmt.Errorf("%.0f triggers became dead letters", dead)
 	}

@@ -85,7 +85,14 @@ func run(sc *scenario, d discipline, seed uint64, tr *trace) *tally {
 			s.arrive(int32(s.arrivals.IntN(slotCount)))
 			s.next = s.gap()
 			if tr == nil && s.known && s.policy.state() == breaker.Open && s.pollAt != never {
-				continue // it is parked, and that is all
+				// It is parked, and that is all; so are those that follow
+				// before anything else happens.
+				until := min(s.events[0].at, s.heals+s.scenario.horizon)
+				for ; s.next < until; s.next = s.gap() {
+					s.now = s.next
+					s.outlet.park(int32(s.arrivals.IntN(slotCount)))
+				}
+				continue
 			}
 		} else {
 			e := s.events.pop()

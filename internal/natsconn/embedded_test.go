@@ -168,7 +168,7 @@ func TestEmbeddedSaysWhatIsInTheWay(t *testing.T) {
 		want []string
 	}{
 		{"a port in use", natsconn.EmbeddedConfig{Listen: address}, []string{address + " is in use", "nats.listen"}},
-		{"an MQTT port in use", natsconn.EmbeddedConfig{MQTT: address}, []string{address + " is in use", "nats.mqtt"}},
+		{"an MQTT port in use", natsconn.EmbeddedConfig{MQTT: address}, []string{address + " is in use", "set nats.mqtt_listen to"}},
 		{"a store in use", natsconn.EmbeddedConfig{Dir: dir}, []string{"in use by another process", fmt.Sprint("pid ", os.Getpid()), "another directory"}},
 		{"a store that is a file", natsconn.EmbeddedConfig{Dir: file}, []string{"nats store", "can be written to"}},
 		{"a store with a file in it where a directory should be", natsconn.EmbeddedConfig{Dir: broken}, []string{"embedded nats-server"}},
@@ -176,7 +176,7 @@ func TestEmbeddedSaysWhatIsInTheWay(t *testing.T) {
 		{"no address", natsconn.EmbeddedConfig{Listen: "4222"}, []string{"nats.listen", "host:port"}},
 		{"open to everybody", natsconn.EmbeddedConfig{Listen: "0.0.0.0:0"}, []string{"reachable from other machines", "nats.user"}},
 		{"open to everybody by default", natsconn.EmbeddedConfig{Listen: ":0"}, []string{"reachable from other machines"}},
-		{"MQTT open to everybody", natsconn.EmbeddedConfig{MQTT: "[::]:0"}, []string{"nats.mqtt", "nats.user"}},
+		{"MQTT open to everybody", natsconn.EmbeddedConfig{MQTT: "[::]:0"}, []string{"nats.mqtt_listen", "nats.user"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.cfg.Dir == "" {

@@ -63,7 +63,7 @@ func (c EmbeddedConfig) options() (*server.Options, error) {
 		return nil, err
 	}
 	if c.MQTT != "" {
-		if o.MQTT.Host, o.MQTT.Port, err = c.address("nats.mqtt", c.MQTT); err != nil {
+		if o.MQTT.Host, o.MQTT.Port, err = c.address("nats.mqtt_listen", c.MQTT); err != nil {
 			return nil, err
 		}
 	}
@@ -113,9 +113,9 @@ func portsFree(o *server.Options) error {
 		return l.Close()
 	}
 	if o.DontListen {
-		return try("nats.mqtt", o.MQTT.Host, o.MQTT.Port)
+		return try("nats.mqtt_listen", o.MQTT.Host, o.MQTT.Port)
 	}
 	return errors.Join(
 		try("nats.listen", o.Host, o.Port),
-		try("nats.mqtt", o.MQTT.Host, o.MQTT.Port))
+		try("nats.mqtt_listen", o.MQTT.Host, o.MQTT.Port))
 }

@@ -72,10 +72,11 @@ func (c Config) options() ([]nats.Option, error) {
 	opts := []nats.Option{nats.Name("tripline/" + c.Instance)}
 	switch {
 	case c.Creds != "":
-		if _, err := os.Stat(c.Creds); err != nil {
-			return nil, fmt.Errorf("nats credentials: %w", err)
+		opt, err := credentials(c.Creds)
+		if err != nil {
+			return nil, err
 		}
-		opts = append(opts, nats.UserCredentials(c.Creds))
+		opts = append(opts, opt)
 	case c.NKey != "":
 		opt, err := nats.NkeyOptionFromSeed(c.NKey)
 		if err != nil {
@@ -95,6 +96,23 @@ func (c Config) options() ([]nats.Option, error) {
 		opts = append(opts, nats.Secure(t))
 	}
 	return opts, nil
+}
+
+// credentials reads the file once beforehand: the client would only read it
+// when a server asks, and take a broken one for a server that is away.
+func credentials(file string) (nats.Option, error) {
+	opt := nats.UserCredentials(file)
+	var o nats.Options
+	if err := opt(&o); err != nil {
+		return nil, fmt.Errorf("nats credentials: %w", err)
+	}
+	if _, err := o.UserJWT(); err != nil {
+		return nil, fmt.Errorf("nats credentials %s: %w: give a .creds file, as nsc and nk make them", file, err)
+	}
+	if _, err := o.SignatureCB([]byte("to see whether it can sign")); err != nil {
+		return nil, fmt.Errorf("nats credentials %s: %w: give a .creds file, as nsc and nk make them", file, err)
+	}
+	return opt, nil
 }
 
 func (c Config) tls() (*tls.Config, error) {

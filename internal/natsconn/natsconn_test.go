@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -82,8 +83,13 @@ func TestDialGivesUpWhenItsContextEnds(t *testing.T) {
 
 func TestDialRefusesBadSettings(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
+	junk := filepath.Join(t.TempDir(), "junk")
+	if err := os.WriteFile(junk, []byte("no credentials"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, cfg := range map[string]natsconn.Config{
 		"creds": {Creds: none},
+		"junk":  {Creds: junk},
 		"nkey":  {NKey: none},
 		"ca":    {CA: none},
 		"cert":  {Cert: none},

@@ -1,7 +1,6 @@
 package natsconn
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -30,8 +29,8 @@ func DialOnce(cfg Config) (*nats.Conn, error) {
 	nc, err := nats.Connect(cfg.URL, opts...)
 	servers := Redact(cfg.URL)
 	switch {
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return nil, fmt.Errorf("nats at %s refused the connection: %w: check the credentials", servers, err)
+	case err != nil && permanent(err):
+		return nil, fmt.Errorf("nats at %s refused the connection: %w: check the credentials and the certificates", servers, err)
 	case err != nil:
 		return nil, fmt.Errorf("nats at %s cannot be reached: %w: start the server, or correct the address", servers, err)
 	}

@@ -25,7 +25,7 @@ func lockDir(dir string) (*lock, error) {
 	path := filepath.Join(dir, lockFile)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("nats store: %w", err)
+		return nil, fmt.Errorf("nats store: %w: choose another nats.store_dir, or let this user write to it", err)
 	}
 	err = tryLock(file)
 	switch {
@@ -33,7 +33,7 @@ func lockDir(dir string) (*lock, error) {
 		owner := make([]byte, 32)
 		n, _ := file.Read(owner) // for the message only
 		_ = file.Close()
-		return nil, fmt.Errorf("nats store %s is in use by another process%s: stop it, or choose another directory",
+		return nil, fmt.Errorf("nats store %s is in use by another process%s: stop it, or set nats.store_dir to another directory",
 			dir, ownerText(string(owner[:n])))
 	case err != nil:
 		_ = file.Close()
@@ -84,7 +84,7 @@ func maxStore(dir string, configured int64) (int64, error) {
 	}
 	n := int64(float64(free) * freeShare)
 	if n < 1<<20 {
-		return 0, fmt.Errorf("the disk of %s has %d bytes left: make room, or choose another directory", dir, free)
+		return 0, fmt.Errorf("the disk of %s has %d bytes left: make room, or set nats.store_dir to another directory", dir, free)
 	}
 	if err := os.WriteFile(path, []byte(strconv.FormatInt(n, 10)+"\n"), 0o600); err != nil {
 		return 0, fmt.Errorf("nats store: %w", err)

@@ -108,6 +108,17 @@ func TestDialOverTLS(t *testing.T) {
 	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an unknown authority: got %v", err)
 	}
+	anonymous := good
+	anonymous.Cert, anonymous.Key = "", ""
+	_, err = natsconn.Dial(ctx, anonymous, discard(), natsconn.Hooks{})
+	if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "refused the connection") {
+		t.Errorf("no certificate where the server wants one: got %v", err)
+	}
+	for name, cfg := range map[string]natsconn.Config{"an unknown authority": other, "no certificate": anonymous} {
+		if _, err := natsconn.DialOnce(cfg); err == nil || !strings.Contains(err.Error(), "refused the connection") {
+			t.Errorf("%s, for a command: got %v", name, err)
+		}
+	}
 	bad := good
 	bad.CA = clientKey
 	if _, err := natsconn.Dial(ctx, bad, discard(), natsconn.Hooks{}); err == nil || !strings.Contains(err.Error(), "no certificate in PEM") {

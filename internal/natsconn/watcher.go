@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -97,8 +99,12 @@ func permanent(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
-	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
-	return ok
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return true
+	}
+	// The server's word on our certificate; crypto/tls has no public type for it.
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
 // reconnectDelay grows from minReconnectWait to maxReconnectWait, each with up

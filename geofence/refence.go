@@ -8,8 +8,10 @@ import (
 // Refence moves the tracker to the index's newest snapshot. Devices that are
 // inside a changed or deleted fence are judged again with their newest fix, at
 // once; others at their next fix. An exit that a change makes carries the
-// version of the fence that the stay was recorded with. Transitions are in
-// order of devices, then as in [Tracker.Track].
+// version of the fence that the stay was recorded with. All are at the newest
+// fix's TS, but an exit is never before a dwell that was told, nor an enter
+// before such an exit. A fence that asks for confirmation is entered by later
+// fixes only. Transitions are in order of devices, then exits before enters.
 func (t *Tracker) Refence(_ int64, dst []Transition) []Transition {
 	t.start = len(dst)
 	changed := t.advanceSnapshot()

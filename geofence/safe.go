@@ -11,7 +11,7 @@ const (
 	// safeMaxFences is how many fences around a fix make a box not worth it.
 	safeMaxFences = 12
 	// safePays is how many fixes a box has to serve to have been worth it.
-	safePays = 6
+	safePays = 16
 	// safeMaxIdle bounds the row of boxes that weren't, and so, as a power of
 	// two, the searches without one.
 	safeMaxIdle = 7

@@ -72,7 +72,7 @@ func (c *core) more() bool {
 	case c.disabled || c.state == breaker.Open || c.rate.short:
 		return false
 	case c.state == breaker.HalfOpen:
-		return c.calls.n > 0 && c.probesBacklog() || !c.capped && (c.calls.n > 0 || loaded || c.demoted.n > 0)
+		return c.calls.n > 0 && c.probesBacklog() || !c.capped && !c.shut && (c.calls.n > 0 || loaded || c.demoted.n > 0)
 	}
 	return (c.calls.n > 0 || loaded) && c.ramp.InFlight() < c.ramp.Window()
 }
@@ -113,7 +113,7 @@ func (c *core) nextCall(now time.Duration) task {
 func (c *core) nextProbe(now time.Duration) task {
 	switch {
 	case !c.probesBacklog():
-		if c.capped || c.calls.n == 0 || !c.rate.take(now) {
+		if c.capped || c.calls.n == 0 || !c.mayProbe(now) || !c.rate.take(now) {
 			return task{}
 		}
 		return c.callLive(now, false)
@@ -125,7 +125,7 @@ func (c *core) nextProbe(now time.Duration) task {
 	}
 	for r := range c.loaded {
 		if c.loaded[r].n > 0 {
-			if !c.rate.take(now) {
+			if !c.mayProbe(now) || !c.rate.take(now) {
 				return task{}
 			}
 			return c.callBacklog(now, c.loaded[r].first, false)
@@ -141,11 +141,25 @@ func (c *core) nextProbe(now time.Duration) task {
 		if s.head == nil {
 			return c.load(s)
 		}
-		if c.rate.take(now) {
+		if c.mayProbe(now) && c.rate.take(now) {
 			return c.callBacklog(now, s, false)
 		}
 	}
 	return task{}
+}
+
+// gateEvery is how often a gate that says no is asked again.
+const gateEvery = 50 * time.Millisecond
+
+// mayProbe asks the gate.
+func (c *core) mayProbe(now time.Duration) bool {
+	if c.shut || c.cfg.Gate == nil {
+		return !c.shut
+	}
+	if c.shut = !c.cfg.Gate(); c.shut {
+		c.reopen = now + gateEvery
+	}
+	return !c.shut
 }
 
 // nextLoad picks a slot whose first item is to be fetched ahead of its call.

@@ -88,6 +88,10 @@ type Config struct {
 	// asked right before each call; when it says no, the partition is given
 	// up as by [Outlet.Abandon].
 	Holds func(partition int) bool
+	// Gate, if set, is asked before each probe, beside the breaker: while it
+	// says no, a half-open breaker makes none, and it is asked again every
+	// 50 ms. It must not block, nor call the outlet.
+	Gate func() bool
 	// Hooks tell what happens.
 	Hooks Hooks
 }

@@ -61,6 +61,8 @@ type core struct {
 
 	capped bool   // the breaker has all its probes out, and none has ended since
 	probed uint64 // probes that have ended
+	shut   bool   // the gate said no; it is asked again at
+	reopen time.Duration
 	turns  uint64
 
 	served   bool // a call has ended

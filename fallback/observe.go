@@ -11,7 +11,7 @@ func (c *core) observe(now time.Duration, state breaker.State) {
 	if state == c.state {
 		return
 	}
-	c.state, c.nudge, c.capped = state, true, false
+	c.state, c.nudge, c.capped, c.shut = state, true, false, false
 	switch state {
 	case breaker.Open:
 		c.ramp.End()
@@ -63,7 +63,16 @@ func (c *core) poll(now time.Duration) (next time.Duration) {
 	}
 	c.hand()
 	c.nudge, c.capped = false, false // a probe's lease may have ended
-	return min(c.wakes.next(), c.ramp.Poll(now, c.parking > 0), c.rate.next(now))
+	c.shut = c.shut && now < c.reopen
+	return min(c.wakes.next(), c.gateAt(), c.ramp.Poll(now, c.parking > 0), c.rate.next(now))
+}
+
+// gateAt is when the gate is to be asked again.
+func (c *core) gateAt() time.Duration {
+	if c.shut {
+		return c.reopen
+	}
+	return breaker.Never
 }
 
 // wakeAt returns when poll is due at the latest, as far as the core has
@@ -72,7 +81,7 @@ func (c *core) wakeAt(now func() time.Duration) time.Duration {
 	if c.nudge {
 		return 0
 	}
-	at := c.wakes.next()
+	at := min(c.wakes.next(), c.gateAt())
 	if c.rate.short {
 		at = min(at, c.rate.next(now()))
 	}

@@ -114,6 +114,13 @@ func (o *Outlet) ProbeNow() {
 	o.lookAgain()
 }
 
+// Hint tells the breaker, on somebody else's evidence, that the consumer seems
+// well: see [breaker.Breaker.Hint].
+func (o *Outlet) Hint() {
+	o.breaker.Hint(o.Now())
+	o.lookAgain()
+}
+
 // lookAgain follows what was done to the breaker from outside: its state, and
 // when it is to be polled.
 func (o *Outlet) lookAgain() {

@@ -126,3 +126,11 @@ func TestVersion(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+func TestAReloadSaysWhatIsWrongOnOneLine(t *testing.T) {
+	c := runCmd{Config: file(t, "t.yaml", "fence: []\n")}
+	_, err := c.reload()
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `t.yaml:1:1: unknown key "fence"`) {
+		t.Errorf("got %v", err)
+	}
+}

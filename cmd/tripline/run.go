@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/internal/quiet"
 )
 
 type runCmd struct {
@@ -33,15 +35,17 @@ func (c *runCmd) Run(s streams) error {
 	if err != nil {
 		return usageError{err}
 	}
-	log := newLogger(cfg.Log, s.err)
+	lines := quiet.New(newHandler(cfg.Log, s.err))
+	defer lines.Close()
+	log := slog.New(lines)
 	for _, w := range cfg.Warnings {
-		log.Warn(w.Error())
+		log.Warn(w.OneLine())
 	}
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	return app.Run(s.ctx, cfg, app.Options{
-		Version: buildVersion(), Log: log, Reload: c.load, Hangup: hangup,
+		Version: buildVersion(), Log: log, Reload: c.reload, Hangup: hangup,
 	})
 }
 
@@ -57,14 +61,24 @@ func (c *runCmd) load() (*config.Config, error) {
 	return cfg, nil
 }
 
-func newLogger(c config.Log, out io.Writer) *slog.Logger {
+// reload is load for a service that runs: what is wrong goes into its log, on
+// one line.
+func (c *runCmd) reload() (*config.Config, error) {
+	cfg, err := c.load()
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		return nil, errors.New(problems.OneLine())
+	}
+	return cfg, err
+}
+
+func newHandler(c config.Log, out io.Writer) slog.Handler {
 	level := slog.LevelInfo
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		panic(fmt.Sprintf("log level %q passed the configuration's check", c.Level))
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(out, opts))
+		return slog.NewJSONHandler(out, opts)
 	}
-	return slog.New(slog.NewTextHandler(out, opts))
+	return slog.NewTextHandler(out, opts)
 }

@@ -273,6 +273,18 @@ func TestLoadOfAMissingFile(t *testing.T) {
 	}
 }
 
+func TestOneLineForALog(t *testing.T) {
+	_, err := config.Parse("t.yaml", []byte("fence: []\nlog: {level: loud}\n"), environment(nil))
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	line := problems.OneLine()
+	if strings.Contains(line, "\n") || !strings.Contains(line, `t.yaml:1:1: unknown key "fence"`) || !strings.Contains(line, "; t.yaml:2:14: log.level") {
+		t.Errorf("got %q", line)
+	}
+}
+
 // FuzzParse holds that no text makes the reader panic, and that it either
 // takes a file or says what is wrong with it.
 func FuzzParse(f *testing.F) {

@@ -36,7 +36,7 @@ type Problem struct {
 // Error is the place, the message, and the offending line with a mark.
 func (p Problem) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", p.Place, p.Message)
+	b.WriteString(p.OneLine())
 	if p.Source == "" {
 		return b.String()
 	}
@@ -44,6 +44,9 @@ func (p Problem) Error() string {
 	fmt.Fprintf(&b, "\n%s%s\n%s%s^", gutter, p.Source, strings.Repeat(" ", len(gutter)-2)+"| ", indentTo(p.Source, p.Column))
 	return b.String()
 }
+
+// OneLine is the place and the message, without the offending line: for a log.
+func (p Problem) OneLine() string { return fmt.Sprintf("%s: %s", p.Place, p.Message) }
 
 // indentTo is the white space that puts a mark under a column of a line; tabs
 // stay tabs, so that the mark lands where the terminal puts the text.
@@ -71,6 +74,15 @@ func (ps Problems) Error() string {
 		texts[i] = p.Error()
 	}
 	return strings.Join(texts, "\n")
+}
+
+// OneLine is what is wrong on a single line: for a log.
+func (ps Problems) OneLine() string {
+	texts := make([]string, len(ps))
+	for i, p := range ps {
+		texts[i] = p.OneLine()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Unwrap lets errors.As find a single Problem.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tripline/tripline/router"
 )
@@ -12,32 +15,62 @@ import (
 // errNoInspector says that a queue can't list what it has.
 var errNoInspector = errors.New("the queue can't list its content")
 
-// Purge removes, for good, the parked triggers that a filter accepts and that
-// were parked before it was called: nobody will get them. It returns how many
-// these were, also with an error. The order of those that stay is kept. The
-// queue must be an [Inspector].
+// purgesAtOnce is how many items are deleted at once.
+const purgesAtOnce = 8
+
+// Purge removes, for good, the parked triggers that a filter accepts: nobody
+// will get them. What comes to be parked after it began is left. It returns
+// how many it removed, also with an error. The order of those that stay is
+// kept. The queue must be an [Inspector].
 func (o *Outlet) Purge(ctx context.Context, f Filter) (int, error) {
 	q, ok := o.queue.(Inspector)
 	if !ok {
 		return 0, errNoInspector
 	}
-	began, n := time.Now(), 0
-	for item, err := range q.Items(ctx, f) {
+	if err := o.awaitParks(ctx); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	var n atomic.Int64
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(purgesAtOnce)
+	for item, err := range q.Items(groupCtx, f) {
 		if err != nil {
-			return n, fmt.Errorf("purging, after %d: %w", n, err)
+			group.Go(func() error { return err })
+			break
 		}
 		if item.Parked.After(began) {
 			break // whoever goes on parking would keep us busy for ever
 		}
-		purged, err := o.purge(ctx, &item)
-		if err != nil {
-			return n, fmt.Errorf("purging, after %d: %w", n, err)
-		}
-		if purged {
-			n++
-		}
+		group.Go(func() error {
+			purged, err := o.purge(groupCtx, &item)
+			if purged {
+				n.Add(1)
+			}
+			return err
+		})
 	}
-	return n, nil
+	if err := group.Wait(); err != nil {
+		return int(n.Load()), fmt.Errorf("purging, after %d: %w", n.Load(), err)
+	}
+	return int(n.Load()), nil
+}
+
+// awaitParks gives what is on its way to the queue the time to get there, so
+// that it is among what is purged.
+func (o *Outlet) awaitParks(ctx context.Context) error {
+	limit := time.NewTimer(o.cfg.QueueTimeout)
+	defer limit.Stop()
+	o.mu.Lock()
+	parked := o.await(func(c *core) bool { return c.outCount == 0 })
+	o.mu.Unlock()
+	select {
+	case <-parked:
+	case <-limit.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // PurgeItem removes one parked trigger for good; false if it has been

@@ -70,12 +70,17 @@ func (c *deadRedriveCmd) Run(s streams) error {
 		}
 		r.path, r.query = at("consumers", c.Consumer, "dead", strconv.FormatUint(*c.Seq, 10), "redrive"), nil
 	}
-	said, raw, err := ask[struct{ Redriven int }](s.ctx, svc, r)
+	said, raw, err := ask[struct{ Redriven, Elsewhere int }](s.ctx, svc, r)
 	if err != nil || c.JSON {
 		return orJSON(s, raw, err)
 	}
-	_, err = fmt.Fprintf(s.out, "sent %s again\n", plural(said.Redriven, "dead letter"))
-	return err
+	if _, err = fmt.Fprintf(s.out, "sent %s again\n", plural(said.Redriven, "dead letter")); err != nil {
+		return err
+	}
+	if said.Elsewhere > 0 {
+		fmt.Fprintf(s.err, "%s left: their partitions are run by other replicas, which have to be asked too (--admin)\n", plural(said.Elsewhere, "dead letter"))
+	}
+	return nil
 }
 
 type deadPurgeCmd struct {

@@ -36,7 +36,9 @@ func (i Inspection) Dead(ctx context.Context, f fallback.Filter) iter.Seq2[fallb
 }
 
 // DeleteDead implements [fallback.Inspector].
-func (i Inspection) DeleteDead(ctx context.Context, seq uint64) error { return i.q.DeleteDead(ctx, seq) }
+func (i Inspection) DeleteDead(ctx context.Context, seq uint64) error {
+	return i.q.DeleteDead(ctx, seq)
+}
 
 // Delete removes a parked trigger for good; twice is no error. An outlet that
 // is at work must be asked instead: it counts what is parked.

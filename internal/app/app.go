@@ -163,6 +163,7 @@ func (s *service) run(ctx context.Context) error {
 	group.Go(func() error { return s.fences.run(groupCtx) })
 	group.Go(func() error { return s.roster.watch(groupCtx) })
 	group.Go(func() error { return s.awaitHangup(groupCtx) })
+	group.Go(func() error { return s.repair(groupCtx) })
 	s.announce()
 
 	err := group.Wait()

@@ -63,7 +63,7 @@ func (s *service) natsReady() admin.Check {
 	}
 	if s.nats.embedded != nil {
 		if err := s.nats.embedded.Healthy(); err != nil {
-			return refuse("the embedded NATS server is not healthy: %v; after a full disk it needs a restart", err)
+			return refuse("%s", s.sickServer(err))
 		}
 	}
 	if measured := *s.gauges.measured.Load(); time.Since(measured) > unansweredAfter {

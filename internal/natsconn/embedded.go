@@ -169,6 +169,13 @@ func (e *Embedded) MQTTAddr() string {
 // MaxStore is how many bytes may be stored.
 func (e *Embedded) MaxStore() int64 { return e.maxStore }
 
+// Free is how many bytes may still be written to the disk of the store; false
+// if that is not known.
+func (e *Embedded) Free() (bytes uint64, known bool) {
+	bytes, err := freeBytes(e.cfg.Dir)
+	return bytes, err == nil
+}
+
 // Server is the server of the moment, for its monitoring functions; nil while
 // it is not running.
 func (e *Embedded) Server() *server.Server {

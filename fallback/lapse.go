@@ -46,7 +46,7 @@ func (o *Outlet) lapse(t task) task {
 
 func (c *core) lapsed(now time.Duration, t task) {
 	c.inFlight--
-	c.ramp.Done(now, t.pace)
+	c.ramp.Drop(t.pace)
 	c.rate.giveBack()
 	if !t.s.orphan {
 		c.drop(t.s.id.Partition)

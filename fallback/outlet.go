@@ -84,7 +84,7 @@ func New(sink router.Sink, b *breaker.Breaker, q Queue, opts ...Option) *Outlet 
 	}
 	ramp := breaker.NewRamp(breaker.RampConfig{
 		Start: min(o.limits.Probes, o.cfg.Concurrency), Max: o.cfg.Concurrency,
-		P99: o.limits.P99, Settle: settle,
+		P99: o.limits.P99, Settle: settle, Ordinary: b.Ordinary,
 	})
 	o.core = newCore(&o.cfg, ramp, b.Ordinary)
 	o.work.L = &o.mu

@@ -73,7 +73,7 @@ func (c *core) addStored(s *slot, n int) {
 // refused takes back a call that the breaker did not admit.
 func (c *core) refused(now time.Duration, t task, why Reason) task {
 	c.inFlight--
-	c.ramp.Done(now, t.pace)
+	c.ramp.Drop(t.pace)
 	c.rate.giveBack()
 	if why == ReasonProbeCap && c.probed == t.probed {
 		c.capped = true // until one of those that are out has ended

@@ -8,6 +8,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tripline/tripline/internal/natstest"
 )
@@ -137,4 +140,45 @@ consumers: [{name: bus, nats: {subject: "out.{device}"}}]
 		t.Errorf("got %+v", r)
 	}
 	expect(t, found, levelFail, "nmae")
+}
+
+// A stream in memory, and one that is nearly full, are told; others' are not
+// looked at.
+func TestDoctorSeesStreamsThatCanLoseSomething(t *testing.T) {
+	clean(t)
+	server := natstest.Start(t)
+	js := server.JetStream(t)
+	for _, c := range []jetstream.StreamConfig{
+		{Name: "TRIPLINE_LOCATIONS", Subjects: []string{"location.*"}, Storage: jetstream.MemoryStorage, MaxBytes: 1 << 20},
+		{Name: "TRIPLINE_STATE", Subjects: []string{"state.*"}, MaxBytes: 1000},
+		{Name: "OTHERS", Subjects: []string{"others.*"}, Storage: jetstream.MemoryStorage},
+	} {
+		if _, err := js.CreateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := js.Publish(t.Context(), "state.x", make([]byte, 850)); err != nil {
+		t.Fatal(err)
+	}
+	_, found := doctorOf(t, `
+nats: {url: "`+server.URL+`", max_store: 1GiB}
+admin: {listen: "127.0.0.1:1"}
+consumers: [{name: bus, nats: {subject: "out.{device}"}}]
+`)
+	expect(t, found, levelFail, "TRIPLINE_LOCATIONS is kept in memory")
+	expect(t, found, levelWarn, "TRIPLINE_STATE is 89 % full")
+	expect(t, found, levelOK, "2, all looked at")
+	expect(t, found, levelOK, "the NATS server's clock differs")
+}
+
+func TestDoctorJudgesTheClocks(t *testing.T) {
+	for skew, level := range map[time.Duration]string{
+		-time.Second: levelOK, 3 * time.Second: levelWarn, -5 * time.Minute: levelFail,
+	} {
+		var d doctor
+		d.judgeSkew(skew)
+		if len(d.found) != 1 || d.found[0].Level != level {
+			t.Errorf("%v: %+v, want %s", skew, d.found, level)
+		}
+	}
 }

@@ -45,7 +45,7 @@ type PartitionConfig struct {
 	// FlushAfter is how long a presence that no transition saved may stay
 	// unsaved; 0 means 30 s. A restart reads about as far back.
 	FlushAfter time.Duration
-	// CommitEvery is the shortest time between two commits; 0 means 5 ms.
+	// CommitEvery is the shortest time between two commits; 0 means 50 ms.
 	CommitEvery time.Duration
 	// ProgressEvery is how often progress without any presence is committed;
 	// 0 means 1 s.
@@ -72,7 +72,7 @@ func (c PartitionConfig) withDefaults() PartitionConfig {
 		value time.Duration
 	}{
 		{&c.FlushAfter, 30 * time.Second},
-		{&c.CommitEvery, 5 * time.Millisecond},
+		{&c.CommitEvery, 50 * time.Millisecond},
 		{&c.ProgressEvery, time.Second},
 		{&c.CommitTimeout, 10 * time.Second},
 		{&c.TickAfter, time.Second},

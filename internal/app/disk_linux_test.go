@@ -2,18 +2,12 @@ package app_test
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // smallDisk mounts a file system of that many bytes until the test ends, or
@@ -30,59 +24,6 @@ func smallDisk(t *testing.T, size int) string {
 		}
 	})
 	return dir
-}
-
-// askReady returns the state and the text of /readyz.
-func askReady(t *testing.T, admin string) (ready bool, text string) {
-	t.Helper()
-	resp, err := http.Get(admin + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode == http.StatusOK, string(body)
-}
-
-func awaitReady(t *testing.T, admin, what string, holds func(ready bool, text string) bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		ready, text := askReady(t, admin)
-		if holds(ready, text) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("readiness does not say %s within %v: %s", what, patience, text)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// alternator publishes a device that enters the yard and leaves it, by turns,
-// in messages that are large.
-type alternator struct {
-	js    jetstream.JetStream
-	begun time.Time
-	sent  int // messages that are stored
-}
-
-func (a *alternator) publish(t *testing.T) error {
-	lat := 52.5
-	if a.sent%2 == 1 {
-		lat = 51
-	}
-	ts := a.begun.Add(time.Duration(a.sent) * 10 * time.Millisecond).UnixMilli()
-	payload := fmt.Appendf(nil, `{"lat":%v,"lon":4.5,"ts":%d,"props":{"x":%q}}`, lat, ts, strings.Repeat("x", 16_000))
-	_, err := a.js.PublishMsg(t.Context(), &nats.Msg{Subject: "location.van-1", Data: payload},
-		jetstream.WithMsgID(fmt.Sprint(a.sent)), jetstream.WithRetryAttempts(0))
-	if err == nil {
-		a.sent++
-	}
-	return err
 }
 
 // A disk that is full stops everything, visibly; once there is space again
@@ -125,14 +66,6 @@ func TestAFullDiskIsShownAndLeftBehind(t *testing.T) {
 			t.Fatalf("publishing after there is room again: %v", err)
 		}
 	}
-	crossings := func(got []trigger) []string { // the stay during the outage is told, too
-		return slices.DeleteFunc(list(got), func(tr string) bool { return strings.HasSuffix(tr, " dwell") })
-	}
-	got := hook.await(t, "last trigger", func(got []trigger) bool { return len(crossings(got)) >= van.sent })
-	for i, tr := range crossings(got) {
-		if want := [2]string{" yard enter", " yard exit"}[i%2]; !strings.HasSuffix(tr, want) {
-			t.Fatalf("trigger %d of %d is %s, want%s", i, van.sent, tr, want)
-		}
-	}
+	van.awaitAll(t, hook)
 	t.Logf("full after %d messages, %d triggers in order at the end", full, van.sent)
 }

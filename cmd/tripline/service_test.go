@@ -126,9 +126,19 @@ func startService(t *testing.T) *liveService {
 	case <-time.After(time.Minute):
 		t.Fatal("the service did not start")
 	}
+	// Running is not ready: the partitions load what was saved first.
+	eventually(t, "the service is ready", func() bool {
+		resp, err := http.Get(l.admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 	t.Setenv("TRIPLINE_ADMIN", l.admin)
 	t.Setenv("TRIPLINE_ADMIN_TOKEN", testToken)
 	t.Setenv("NATS_URL", l.nats)
+	eventually(t, "an answer to a location", func() bool { return tripline(t, "", "send", "warm-up", "0", "0").code == exitOK })
 	return l
 }
 

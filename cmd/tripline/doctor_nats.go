@@ -178,7 +178,7 @@ func (d *doctor) lookAtStream(nc *nats.Conn, info *jetstream.StreamInfo) {
 		d.fail(name, "remove it with `nats stream rm "+c.Name+"`; tripline run makes it anew", "%s is kept in memory: a restart of the server loses it", c.Name)
 	}
 	if nc.ConnectedClusterName() != "" && c.Replicas < 2 {
-		d.warn(name, "`nats stream edit "+c.Name+" --replicas 3`", "%s has one replica on a cluster: the loss of one machine loses it", c.Name)
+		d.warn(name, "nats.replicas: 3", "%s has one replica on a cluster: the loss of one machine loses it", c.Name)
 	}
 	if c.MaxBytes <= 0 {
 		return

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tripline/tripline/internal/admin/live"
@@ -228,5 +230,33 @@ func TestCompletion(t *testing.T) {
 	}
 	if r := tripline(t, "", "completion", "csh"); r.code != exitUsage {
 		t.Errorf("csh: %+v", r)
+	}
+}
+
+// A tail goes on after the service was away; a first connection that fails is
+// an error.
+func TestTailConnectsAnew(t *testing.T) {
+	clean(t)
+	var connections atomic.Int64
+	stream := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := connections.Add(1)
+		if n == 2 {
+			http.Error(w, "starting", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, ": a comment\n\nevent: trigger\ndata: {\"device\":\"van-%d\",\"fence\":\"yard\",\"transition\":\"enter\",\"consumers\":[]}\n\n", n)
+		fmt.Fprint(w, "event: dropped\ndata: {\"triggers\":7,\"notices\":0}\n\n")
+	})
+	r := tripline(t, "", "tail", "--admin", serve(t, stream), "-n", "2")
+	if r.code != exitOK || !strings.Contains(r.out, "van-1  yard  to nobody\n") || !strings.Contains(r.out, "van-3") {
+		t.Errorf("got %+v", r)
+	}
+	for _, want := range []string{"the stream broke", "7 triggers left out"} {
+		if strings.Count(r.err, want) != 1 {
+			t.Errorf("not once %q in %q", want, r.err)
+		}
+	}
+	if r := tripline(t, "", "tail", "--admin", "http://127.0.0.1:1"); r.code != exitFailure || !strings.Contains(r.err, "no service at") {
+		t.Errorf("without a service: %+v", r)
 	}
 }

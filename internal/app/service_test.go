@@ -135,9 +135,11 @@ func TestAdminShowsHealthMetricsAndConsumers(t *testing.T) {
 	}
 	hook.await(t, "enter", func(got []trigger) bool { return len(got) > 0 })
 
-	ready := get[struct{ Ready bool }](t, service.Admin+"/readyz")
-	if !ready.Ready {
-		t.Error("not ready")
+	// The consumer knows of a delivery before it is counted.
+	awaitReadiness(t, service, "running", true, "")
+	awaitConsumers(t, service, "delivery", func(c map[string]live.Consumer) bool { return c["hook"].DeliveredTotal > 0 })
+	if ready := get[readiness](t, service.Admin+"/readyz"); !ready.Ready {
+		t.Errorf("not ready: %+v", ready)
 	}
 	list := get[struct{ Consumers []live.Consumer }](t, service.Admin+"/api/v1/consumers").Consumers
 	if len(list) != 2 || list[0].Name != "hook" || list[0].State != "closed" || list[0].P99LimitMS != 1000 {

@@ -79,7 +79,7 @@ func studyPeers(t *testing.T, all []*scenario, seeds int) *Result {
 					var runs []*tally
 					for seed := range seeds {
 						synctest.Test(t, func(*testing.T) {
-							runs = append(runs, run(sc, d, uint64(seed), nil))
+							runs = append(runs, run(sc, d, uint64(seed), newArrivals(uint64(seed)), nil))
 						})
 					}
 					res.Scenarios[i].Policies[j] = sumUp(sc, d.name, runs)

@@ -128,7 +128,9 @@ func (e *eager) open(at time.Duration) {
 }
 
 func (e *eager) admit(now time.Duration) (ticket, bool) {
-	e.poll(now)
+	if e.st == breaker.Open {
+		e.poll(now)
+	}
 	t := ticket{generation: e.generation}
 	switch e.st {
 	case breaker.Open:

@@ -46,8 +46,8 @@ func TestTargets(t *testing.T) {
 func TestTheOthers(t *testing.T) {
 	sc := scenarioNamed(t, headline)
 	figures := map[string]PolicyResult{}
-	for _, d := range own(disciplines()) {
-		figures[d.name] = sumUp(sc, d.name, play(sc, d, few))
+	for _, p := range study([]*scenario{sc}, own(disciplines()), few, func(int, int) {}).Scenarios[0].Policies {
+		figures[p.Name] = p
 	}
 	if p := figures["eager"]; p.Retrips < 5 || p.FallsOver < 4 || p.HealthyToClosed.P50 < 30 || p.HealthyToClosed.P50 > 60 {
 		t.Errorf("eager: %+v; published are about 7 re-trips, 5 falls and 42 s", p)
@@ -59,7 +59,7 @@ func TestTheOthers(t *testing.T) {
 		t.Errorf("cooldown: %+v", p)
 	}
 	stands := scenarioNamed(t, "stands")
-	if p := sumUp(stands, "eager", play(stands, disciplines()[0], few)); p.FallsOver != 0 || p.HealthyToClosed.Max > 15 {
+	if p := study([]*scenario{stands}, disciplines()[:1], few, func(int, int) {}).Scenarios[0].Policies[0]; p.FallsOver != 0 || p.HealthyToClosed.Max > 15 {
 		t.Errorf("eager, with a consumer that does not fall over: %+v", p)
 	}
 }
@@ -80,7 +80,7 @@ func TestPeers(t *testing.T) {
 func TestSameSeedSameRun(t *testing.T) {
 	sc := scenarioNamed(t, "outage-7s-varied")
 	for _, d := range own(disciplines()) {
-		a, b := run(sc, d, 3, nil), run(sc, d, 3, nil)
+		a, b := run(sc, d, 3, newArrivals(3), nil), run(sc, d, 3, newArrivals(3), nil)
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: two runs of one seed differ", d.name)
 		}
@@ -91,10 +91,10 @@ func TestSameSeedSameRun(t *testing.T) {
 // gives what playing it gives.
 func TestSkippingChangesNothing(t *testing.T) {
 	d := disciplines()[3]
-	skipped := run(scenarioNamed(t, headline), d, 1, nil)
+	skipped := run(scenarioNamed(t, headline), d, 1, newArrivals(1), nil)
 	whole := scenarioNamed(t, headline)
 	whole.whole, whole.horizon = true, 40*time.Second
-	played := run(whole, d, 1, nil)
+	played := run(whole, d, 1, newArrivals(1), nil)
 	if diff := (skipped.drainedAt - played.drainedAt).Abs(); diff > time.Second/2 {
 		t.Errorf("drained at %v when played, %v when skipped", played.drainedAt, skipped.drainedAt)
 	}

@@ -68,7 +68,7 @@ func sumUp(sc *scenario, name string, runs []*tally) PolicyResult {
 		p.MaxProbes = max(p.MaxProbes, t.mostProbes)
 		p.Timeouts = max(p.Timeouts, t.timeouts)
 		p.SlowCalls = max(p.SlowCalls, t.slow)
-		p.SlowSeconds = max(p.SlowSeconds, t.slowSeconds())
+		p.SlowSeconds = max(p.SlowSeconds, t.slowSecs)
 		p.Closes.Min, p.Closes.Max = min(p.Closes.Min, t.closes), max(p.Closes.Max, t.closes)
 		p.TripsPerMin += float64(t.retrips) / (t.end - t.heals).Minutes() / float64(len(runs))
 		bound := 2*float64(t.parked)/(sc.capacity-sc.live) + 5

@@ -29,41 +29,45 @@ func blank(all []*scenario, ds []discipline, seeds int) *Result {
 }
 
 // study plays every scenario with every policy and every seed. progress is
-// told how many of all the pairs of scenario and policy are done.
+// told how many of the seeds are done.
 func study(all []*scenario, ds []discipline, seeds int, progress func(done, of int)) *Result {
-	res := blank(all, ds, seeds)
-	todo := make(chan [2]int)
+	runs := make([][][]*tally, len(all)) // scenario, policy, seed
+	for i := range all {
+		runs[i] = make([][]*tally, len(ds))
+		for j := range ds {
+			runs[i][j] = make([]*tally, seeds)
+		}
+	}
+	todo := make(chan int)
 	var mu sync.Mutex // guards done
 	done := 0
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for at := range todo {
-				// Each goroutine writes to elements of its own.
-				sc, d := all[at[0]], ds[at[1]]
-				res.Scenarios[at[0]].Policies[at[1]] = sumUp(sc, d.name, play(sc, d, seeds))
+			for seed := range todo {
+				a := newArrivals(uint64(seed))
+				for i, sc := range all {
+					for j, d := range ds {
+						runs[i][j][seed] = run(sc, d, uint64(seed), a, nil) // no other goroutine's element
+					}
+				}
 				mu.Lock()
 				done++
-				progress(done, len(all)*len(ds))
+				progress(done, seeds)
 				mu.Unlock()
 			}
 		})
 	}
-	for i := range all {
-		for j := range ds {
-			todo <- [2]int{i, j}
-		}
+	for seed := range seeds {
+		todo <- seed
 	}
 	close(todo)
 	wg.Wait()
-	return res
-}
-
-// play plays one scenario with one policy, once for each seed.
-func play(sc *scenario, d discipline, seeds int) []*tally {
-	var all []*tally
-	for seed := range seeds {
-		all = append(all, run(sc, d, uint64(seed), nil))
+	res := blank(all, ds, seeds)
+	for i, sc := range all {
+		for j, d := range ds {
+			res.Scenarios[i].Policies[j] = sumUp(sc, d.name, runs[i][j])
+		}
 	}
-	return all
+	return res
 }

@@ -41,7 +41,7 @@ func picture() []byte {
 	most := 1
 	for i, d := range ds {
 		traces[i] = new(trace)
-		run(sc, d, 0, traces[i])
+		run(sc, d, 0, newArrivals(0), traces[i])
 		for _, n := range traces[i].parked {
 			most = max(most, n)
 		}

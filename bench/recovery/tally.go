@@ -15,9 +15,10 @@ type tally struct {
 	windows    []time.Duration // open windows
 	fell       []time.Duration // when the consumer fell over
 	mostProbes int
-	timeouts   int // among calls begun after healing
-	slow       int // the same, over the limit; timeouts too
-	seconds    []second
+	timeouts   int           // among calls begun after healing
+	slow       int           // the same, over the limit; timeouts too
+	slowSecs   int           // seconds whose P99 is over the limit
+	seconds    []second      // until finish
 	closedAt   time.Duration // the last close, -1 while not closed since
 	drainedAt  time.Duration // when the backlog was gone after that, -1
 	parked     int           // at that close
@@ -87,6 +88,13 @@ func (t *tally) closedAfter() time.Duration {
 		return 0
 	}
 	return t.closedAt - t.heals
+}
+
+// finish sums up what is only needed as a sum.
+func (t *tally) finish() *tally {
+	t.slowSecs = t.slowSeconds()
+	t.seconds = nil
+	return t
 }
 
 // slowSeconds counts the seconds after healing whose P99 is over the limit,

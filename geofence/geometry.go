@@ -43,6 +43,8 @@ func (s *scanner) position() (p point, off int) {
 		s.fail(off, "a position needs longitude and latitude, but has %d numbers", n)
 	case math.Abs(p.y) > 90 && math.Abs(p.x) <= 90:
 		s.fail(off, "latitude %s is not in -90..90: looks like lat,lon swapped", plain(p.y))
+	case math.Abs(p.y) > 90 && math.Abs(p.x) > 180:
+		s.fail(off, "longitude %s, latitude %s look like metres of a map projection: convert them to WGS 84 degrees", plain(p.x), plain(p.y))
 	case math.Abs(p.y) > 90:
 		s.fail(off, "latitude %s is not in -90..90", plain(p.y))
 	case math.Abs(p.x) > 180:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // FenceError says what is wrong with one feature of a fence file.
@@ -101,16 +102,39 @@ func (s *scanner) kind() string {
 	return k
 }
 
+// notUTF8 returns the offset of the first byte that is not UTF-8, or -1. Ids
+// that JSON could not carry unchanged would no longer be told apart.
+func notUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	at := 0
+	for {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size <= 1 {
+			return at
+		}
+		at += size
+	}
+}
+
 func (p *parser) file() {
 	if bytes.HasPrefix(p.data, []byte{0xFE, 0xFF}) || bytes.HasPrefix(p.data, []byte{0xFF, 0xFE}) {
 		p.problem("", -1, &placeError{0, "the file is UTF-16: save it as UTF-8"})
+		return
+	}
+	if at := notUTF8(p.data); at >= 0 {
+		p.problem("", -1, &placeError{at, "the file is not UTF-8 from here on: save it as UTF-8"})
 		return
 	}
 	s := &scanner{data: p.data}
 	if bytes.HasPrefix(p.data, byteOrderMark) {
 		s.pos = len(byteOrderMark)
 	}
-	s.peek()
+	if s.peek(); s.pos == len(s.data) {
+		p.problem("", -1, &placeError{0, "the file is empty: it has to hold a GeoJSON FeatureCollection"})
+		return
+	}
 	top := members{from: s.pos}
 	collected := false
 	s.object(func(key string) {

@@ -63,7 +63,10 @@ func TestLoaderTakes(t *testing.T) {
 // What is not clear is refused, with the place.
 func TestLoaderRefuses(t *testing.T) {
 	for _, c := range []struct{ name, geojson, want string }{
-		{"nothing", ``, "1:1: the file ends where '{' should be"},
+		{"nothing", ``, "1:1: the file is empty"},
+		{"a byte order mark alone", "\xEF\xBB\xBF \n", "1:1: the file is empty"},
+		{"Latin-1", "\n" + strings.Replace(feature("cafe", "{}", square), "cafe", "caf\xE9", 1), "the file is not UTF-8"},
+		{"metres", polygon("a", `[[[121000,487000],[122000,487000],[122000,488000],[121000,487000]]]`), "map projection"},
 		{"not JSON", "\n\n  no", `3:3: 'n' where '{' should be`},
 		{"a list", `[1]`, `1:1: '[' where '{' should be`},
 		{"no type", `{"a":1}`, "it has no type"},

@@ -48,7 +48,7 @@ func (c *checkCmd) Run(s streams) error {
 		}
 		return usageError{errors.Join(append(errs, fenceErr)...)}
 	}
-	warnings := slices.Concat(cfg.Warnings, idleGlobs(cfg, fences))
+	warnings := slices.Concat(cfg.Warnings, noFences(cfg, fences), idleGlobs(cfg, fences))
 	for _, w := range warnings {
 		fmt.Fprintf(s.err, "warning: %v\n", w)
 	}
@@ -84,6 +84,15 @@ func flatten(err error) []error {
 		return joined.Unwrap()
 	}
 	return []error{err}
+}
+
+// noFences warns of files that hold none.
+func noFences(cfg *config.Config, fences []*geofence.Fence) config.Problems {
+	kv := slices.ContainsFunc(cfg.Fences, func(f config.FenceSource) bool { return f.KV })
+	if kv || len(cfg.Fences) == 0 || len(fences) > 0 {
+		return nil
+	}
+	return config.Problems{cfg.Problem("fences", "fences: there is no fence in these files: nothing can be entered")}
 }
 
 // idleGlobs warns of patterns for fences and tags that fit none. Fences that

@@ -51,6 +51,16 @@ func TestR17_CheckWarnsOfGlobsThatMatchNothing(t *testing.T) {
 	}
 }
 
+func TestCheckWarnsOfFilesWithoutFences(t *testing.T) {
+	clean(t)
+	none := file(t, "none.geojson", `{"type":"FeatureCollection","features":[]}`)
+	path := file(t, "t.yaml", "fences: [{file: "+none+"}]\nconsumers: [{name: a, nats: {subject: x.y}}]\n")
+	r := tripline(t, "", "check", "-c", path)
+	if r.code != exitOK || !strings.Contains(r.err, "warning: "+path+":1:9: fences: there is no fence in these files") {
+		t.Errorf("got %+v", r)
+	}
+}
+
 func TestR17_CheckRefusesTyposWithTheirPlace(t *testing.T) {
 	clean(t)
 	tests := []struct{ consumer, want string }{

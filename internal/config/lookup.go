@@ -37,7 +37,7 @@ func (s *source) lookUp(n *node, path Path, secret bool) (string, bool) {
 	if name, ok := strings.CutPrefix(n.text, "file:"); ok {
 		text, err := s.readFile(s.resolve(name))
 		if err != nil {
-			s.add(path, "%s: %v", path, err)
+			s.add(path, "%s: %v (relative paths start at the folder of this file)", path, err)
 			return "", false
 		}
 		trimmed := strings.TrimRight(string(text), "\r\n")

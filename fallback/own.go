@@ -104,13 +104,11 @@ func (c *core) drop(number int) {
 			l.remove(s)
 		}
 		c.uncount(p, s)
-		busy := s.busy
-		id, after := s.id, s.after
-		s.reset()
-		if busy {
-			s.id, s.after, s.busy, s.orphan = id, after, true, true
+		if s.busy {
+			s.abandon()
 			continue
 		}
+		s.reset()
 		c.spare = append(c.spare, s)
 	}
 }

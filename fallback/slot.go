@@ -86,6 +86,15 @@ func (s *slot) reset() {
 	*s = slot{ticket: [2]uint64{s.ticket[0] + 1, s.ticket[1] + 1}}
 }
 
+// abandon empties a slot that a worker still holds. What the worker reads
+// without the lock stays as it is.
+func (s *slot) abandon() {
+	s.orphan = true
+	s.state, s.run, s.unacked, s.asked, s.stored, s.left = live, run{}, nil, false, 0, 0
+	s.ticket[wakeTurn]++
+	s.ticket[wakePark]++
+}
+
 // idle says that the slot needs not be remembered.
 func (s *slot) idle() bool {
 	return s.state == live && !s.busy && s.run.n == 0 && s.left == 0

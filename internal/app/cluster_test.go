@@ -22,7 +22,7 @@ import (
 // hurried are short leases. That a process has ended on this machine is not
 // looked at: as if each ran on a machine of its own.
 var hurried = lease.Timing{
-	TTL: 3 * time.Second, Margin: 500 * time.Millisecond, Renew: 400 * time.Millisecond, Look: 200 * time.Millisecond,
+	TTL: 5 * time.Second, Margin: 500 * time.Millisecond, Renew: 400 * time.Millisecond, Look: 200 * time.Millisecond,
 }
 
 func nowhere() lease.Home { return lease.Home{} }
@@ -142,7 +142,7 @@ func (c *cluster) drive() {
 			f.mu.Unlock()
 			select {
 			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(250 * time.Millisecond):
 			}
 		}
 	}()

@@ -132,7 +132,7 @@ type running struct {
 }
 
 // start runs a service until the test ends.
-func start(t *testing.T, path string) running {
+func start(t *testing.T, path string, change ...func(*app.Options)) running {
 	t.Helper()
 	load := func() (*config.Config, error) {
 		return config.Load(path, config.WithEnv(func(string) (string, bool) { return "", false }))
@@ -145,11 +145,15 @@ func start(t *testing.T, path string) running {
 	started := make(chan app.Started, 1)
 	done := make(chan error, 1)
 	go func() {
-		done <- app.Run(ctx, cfg, app.Options{
+		opts := app.Options{
 			Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 			Reload:  load,
 			Started: func(s app.Started) { started <- s },
-		})
+		}
+		for _, f := range change {
+			f(&opts)
+		}
+		done <- app.Run(ctx, cfg, opts)
 	}()
 	stop := sync.OnceValue(func() error { cancel(); return <-done })
 	t.Cleanup(func() {

@@ -27,12 +27,14 @@ type member struct {
 	sink   sink
 	queue  *jetqueue.Queue
 	outlet *fallback.Outlet
-	relay  *relay // what the partitions offer to; outlives the outlet
+	relay  *relay     // what the partitions offer to; outlives the outlet
+	turns  *turnstile // nil without other replicas
 
 	diverted atomic.Uint64
 
 	stop    context.CancelFunc // nil before start
 	done    chan struct{}      // closed when the outlet has returned
+	beside  sync.WaitGroup     // what runs beside it
 	err     error              // what it returned; read it after done
 	retired atomic.Bool        // it is meant to end
 	finish  func() error       // see end; more than once does nothing more
@@ -54,7 +56,8 @@ type parts struct {
 	origin     time.Time // of the breakers' clocks, to turn them into dates
 	// holds says whether a partition is leased to this process; nil: all are
 	// its own.
-	holds func(partition int) bool
+	holds    func(partition int) bool
+	breakers *fleetBreakers // nil as well
 }
 
 // newMember builds a consumer: its sink, behind its breaker, with its queue.
@@ -119,6 +122,7 @@ func (m *member) outletConfig(p *parts) fallback.Config {
 	return fallback.Config{
 		Partitions:    partitions,
 		Holds:         p.holds,
+		Gate:          m.gate(p),
 		Concurrency:   m.cfg.Concurrency,
 		MaxRate:       m.cfg.MaxRate,
 		MaxAttempts:   f.MaxAttempts,
@@ -130,11 +134,25 @@ func (m *member) outletConfig(p *parts) fallback.Config {
 	}
 }
 
+// gate lets one replica at a time probe.
+func (m *member) gate(p *parts) func() bool {
+	if p.breakers == nil {
+		return nil
+	}
+	look := func() breaker.Snapshot { return m.outlet.Breaker().Snapshot(m.outlet.Now()) }
+	m.turns = newTurnstile(p.breakers.keeper, m.name, look, p.log)
+	return m.turns.open
+}
+
+// linesEvery is how often a consumer's log says the same again at most.
+const linesEvery = 10 * time.Second
+
 // hooks counts, tells the live page and the observer, and logs what an
 // operator has to know.
 func (m *member) hooks(p *parts) fallback.Hooks {
 	h := p.metrics.Outlet(m.name)
 	counted := h
+	lines := newPacer(linesEvery)
 	h.Delivered = func(d fallback.Delivery) {
 		counted.Delivered(d)
 		if d.Probe {
@@ -156,13 +174,17 @@ func (m *member) hooks(p *parts) fallback.Hooks {
 	}
 	h.Died = func(r fallback.DeadReason) {
 		counted.Died(r)
-		p.log.Warn("a trigger became a dead letter", "consumer", m.name, "reason", r)
+		lines.say("dead "+string(r), func(unsaid int) {
+			p.log.Warn("a trigger became a dead letter", "consumer", m.name, "reason", r, "more_since_last", unsaid)
+		})
 	}
 	h.Disabled = func() {
 		p.log.Error("the consumer answered 410 Gone: it is off until a reload, its triggers are parked", "consumer", m.name)
 	}
 	h.QueueError = func(doing string, err error) {
-		p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", err)
+		lines.say("queue "+doing, func(unsaid int) {
+			p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", err, "more_since_last", unsaid)
+		})
 	}
 	h.Panicked = func(value any, stack []byte) {
 		p.log.Error("a sink panicked", "consumer", m.name, "panic", value, "stack", string(stack))
@@ -173,6 +195,9 @@ func (m *member) hooks(p *parts) fallback.Hooks {
 // changed is told each change of the breaker's state.
 func (m *member) changed(p *parts, t breaker.Transition) {
 	p.metrics.Breaker(m.name, t)
+	if p.breakers != nil {
+		p.breakers.tell(m.name, t)
+	}
 	level := slog.LevelInfo
 	if t.To == breaker.Open {
 		level = slog.LevelWarn
@@ -205,6 +230,9 @@ func (m *member) start(ctx context.Context) {
 		defer close(m.done)
 		m.err = m.outlet.Run(ctx)
 	}()
+	if m.turns != nil {
+		m.beside.Go(func() { m.turns.run(ctx) })
+	}
 }
 
 // end stops the outlet, waits until what it holds is delivered or parked, and
@@ -213,6 +241,7 @@ func (m *member) end() error {
 	if m.stop != nil {
 		m.stop()
 		<-m.done
+		m.beside.Wait()
 	}
 	err := m.err
 	if m.sink.close != nil {

@@ -27,6 +27,7 @@ func (s *service) openPartitions(context.Context) error {
 func (s *service) runPartitions(ctx context.Context, group *errgroup.Group) {
 	if s.keeper != nil {
 		group.Go(func() error { return s.keeper.Run(ctx) })
+		group.Go(func() error { return s.roster.parts.breakers.run(ctx, s.roster.find) })
 		return
 	}
 	for _, p := range s.held.each() {

@@ -12,6 +12,9 @@ type shownReplicas struct {
 	Replicas   []shownReplica `json:"replicas"`
 	Partitions []string       `json:"partitions"` // names by partition, "" for nobody
 	Here       []int          `json:"here"`       // the partitions that this process runs
+	// Breakers is what other replicas have last said of theirs, by consumer
+	// and name.
+	Breakers map[string]map[string]otherView `json:"breakers,omitempty"`
 }
 
 type shownReplica struct {
@@ -39,6 +42,7 @@ func (s *service) getReplicas(*http.Request) (any, error) {
 		return shown, nil
 	}
 	v := s.keeper.View()
+	shown.Breakers = s.roster.parts.breakers.views(v.Replicas)
 	shown.Leased, shown.Self, shown.Valid = true, v.Self, v.Valid
 	for _, r := range v.Replicas {
 		of := shownReplica{ID: r.ID, Name: r.Name, Admin: r.Admin, Leaving: r.Leaving}

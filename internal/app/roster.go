@@ -40,6 +40,7 @@ func (s *service) openConsumers(ctx context.Context) error {
 	}}
 	if s.keeper != nil {
 		s.roster.parts.holds = s.keeper.Holds
+		s.roster.parts.breakers = newFleetBreakers(s.nats.out, s.cfg.NATS.Namespace, s.keeper, s.log)
 	}
 	if err := s.fitQueues(ctx, s.budget); err != nil {
 		return err

@@ -6,6 +6,7 @@
 //
 //	register      which replica has which partition
 //	replica.<id>  a replica's heartbeat
+//	turn.<name>   whose turn it is to do what only one may do, see Take
 //
 // The lease of a partition is its entry in the register, and is good as long
 // as the heartbeat of the replica named there is: so a replica renews all its

@@ -44,3 +44,39 @@ func TestGettingStarted(t *testing.T) {
 		t.Errorf("it promises 10 minutes, and took %v", took)
 	}
 }
+
+// workspace is a folder as the guides leave it to their readers: the examples
+// and a built ./tripline, of the working tree.
+func workspace(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(build(t, "./cmd/tripline"), filepath.Join(dir, "tripline")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// The guides that go on from there.
+func TestGuides(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	dir := workspace(t)
+	for _, path := range []string{"docs/owntracks.md", "docs/migrating-from-tile38.md"} {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			follow(t, read(t, path), dir)
+		})
+	}
+}

@@ -25,6 +25,9 @@ func stream(seed, n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
 
 func newArrivals(seed uint64) *arrivals { return &arrivals{rng: stream(seed, 1)} }
 
+// restart goes over to another seed.
+func (a *arrivals) restart(seed uint64) { a.rng, a.kept = stream(seed, 1), a.kept[:0] }
+
 // at returns the i-th arrival.
 func (a *arrivals) at(i int) arrival {
 	for i >= len(a.kept) {

@@ -41,6 +41,11 @@ func recovery(w io.Writer, seeds int, peers bool, jsonFile, svgFile string) erro
 	}
 	began := time.Now()
 	all := scenarios()
+	fmt.Fprintf(w, "Playing %d scenarios with %d policies and %d seeds each", len(all), len(own(disciplines())), seeds)
+	if peers {
+		fmt.Fprintf(w, "; two libraries, which are slower to play, get %d of the seeds", max(1, seeds/4))
+	}
+	fmt.Fprint(w, ".\n")
 	var others func() (*Result, error)
 	if peers {
 		var err error
@@ -83,7 +88,7 @@ func progressTo(w *os.File) func(done, of int) {
 		return func(int, int) {}
 	}
 	return func(done, of int) {
-		fmt.Fprintf(w, "\r%d of %d ", done, of)
+		fmt.Fprintf(w, "\r%d of %d seeds ", done, of)
 		if done == of {
 			fmt.Fprint(w, "\r\033[K")
 		}

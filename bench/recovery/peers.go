@@ -37,8 +37,9 @@ func (c *clock) follow(now time.Duration) {
 // counted as failures, and five successes to close.
 type gobreaker struct {
 	clock
-	cb *sony.TwoStepCircuitBreaker[struct{}]
-	st breaker.State
+	cb    *sony.TwoStepCircuitBreaker[struct{}]
+	st    breaker.State
+	until time.Duration // while open: its clock has passed the window's end
 }
 
 func newGobreaker(s *sim, _ *rand.Rand) policy {
@@ -52,6 +53,7 @@ func newGobreaker(s *sim, _ *rand.Rand) policy {
 			g.st = map[sony.State]breaker.State{
 				sony.StateClosed: breaker.Closed, sony.StateOpen: breaker.Open, sony.StateHalfOpen: breaker.HalfOpen,
 			}[to]
+			g.until = s.now + peerWindow + step
 			s.moved(s.now, g.st, peerWindow)
 		},
 	})
@@ -74,6 +76,9 @@ func (g *gobreaker) report(now time.Duration, t ticket, ok bool, latency time.Du
 }
 
 func (g *gobreaker) poll(now time.Duration) time.Duration {
+	if g.st == breaker.Open && now < g.until {
+		return g.until
+	}
 	g.follow(now)
 	if g.st != breaker.Open {
 		return now + time.Second

@@ -44,8 +44,9 @@ func study(all []*scenario, ds []discipline, seeds int, progress func(done, of i
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
+			a := newArrivals(0)
 			for seed := range todo {
-				a := newArrivals(uint64(seed))
+				a.restart(uint64(seed))
 				for i, sc := range all {
 					for j, d := range ds {
 						runs[i][j][seed] = run(sc, d, uint64(seed), a, nil) // no other goroutine's element

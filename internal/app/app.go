@@ -91,6 +91,8 @@ type service struct {
 type source interface {
 	router.Source
 	Run(ctx context.Context) error
+	// Listening is closed once what is sent is heard.
+	Listening() <-chan struct{}
 }
 
 // Run builds everything and runs it until ctx ends or a part fails. When ctx
@@ -164,7 +166,7 @@ func (s *service) run(ctx context.Context) error {
 	group.Go(func() error { return s.roster.watch(groupCtx) })
 	group.Go(func() error { return s.awaitHangup(groupCtx) })
 	group.Go(func() error { return s.repair(groupCtx) })
-	s.announce()
+	group.Go(func() error { s.announce(groupCtx); return nil })
 
 	err := group.Wait()
 	s.stopping.Store(true)
@@ -191,7 +193,13 @@ func (s *service) awaitHangup(ctx context.Context) error {
 	}
 }
 
-func (s *service) announce() {
+// announce says that everything runs, once it does.
+func (s *service) announce(ctx context.Context) {
+	select {
+	case <-s.source.Listening():
+	case <-ctx.Done():
+		return
+	}
 	s.log.Info("running",
 		"nats", s.nats.url(), "admin", s.adminURL(), "fences", s.index.Snapshot().Len(),
 		"consumers", len(s.cfg.Consumers), "partitions", s.held.total(), "durable", s.cfg.Ingest.Durable)

@@ -76,6 +76,9 @@ func (c *Core) Run(ctx context.Context) (err error) {
 			return fmt.Errorf("limiting what waits on %s: %w", subject, err)
 		}
 	}
+	if err := c.heard(ctx); err != nil {
+		return err
+	}
 	c.watchDrops(ctx, subs)
 	return nil
 }

@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -35,6 +37,22 @@ type intake struct {
 	patterns   *Patterns
 	hooks      Hooks
 	tickPrefix string
+	listening  chan struct{} // closed by Run
+}
+
+// Listening is closed once Run has subscribed and the server knows: from then
+// on what is sent is heard.
+func (in *intake) Listening() <-chan struct{} { return in.listening }
+
+// heard makes sure that the server knows of the subscriptions.
+func (in *intake) heard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heardWithin)
+	defer cancel()
+	if err := in.nc.FlushWithContext(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, nats.ErrConnectionReconnecting) {
+		return fmt.Errorf("subscribing: %w", err)
+	}
+	close(in.listening) // a connection that is away at the moment subscribes when it is back
+	return nil
 }
 
 func newIntake(cfg Config) intake {
@@ -43,6 +61,7 @@ func newIntake(cfg Config) intake {
 		patterns:   cfg.Patterns,
 		hooks:      cfg.Hooks,
 		tickPrefix: cfg.Patterns.namespace + ".tick.",
+		listening:  make(chan struct{}),
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	maxSubmits = 1024
 	// submitTimeout is how long one may take to be stored.
 	submitTimeout = 5 * time.Second
+	// heardWithin bounds the wait for the server to know a subscription.
+	heardWithin = 5 * time.Second
 )
 
 // Run serves `<namespace>.submit.<device>` until ctx ends. Of several
@@ -29,6 +31,9 @@ func (d *Durable) Run(ctx context.Context) error {
 	sub, err := d.nc.QueueSubscribe(d.submitPrefix()+">", queue, d.submit)
 	if err != nil {
 		return fmt.Errorf("subscribing to submits: %w", err)
+	}
+	if err := d.heard(ctx); err != nil {
+		return errors.Join(err, unsubscribe(sub))
 	}
 	<-ctx.Done()
 	return unsubscribe(sub)

@@ -53,7 +53,7 @@ func (c *Config) Budget(store Size) (Budget, error) {
 		}
 	}
 	if least := min(b.State, b.Dead); least < minStream {
-		return Budget{}, fmt.Errorf("a store of %s is too small: it takes at least %s", store, 20*minStream)
+		return Budget{}, fmt.Errorf("a store of %s is too small: it takes at least %s: raise nats.max_store, or what the NATS account may store", store, 20*minStream)
 	}
 	total := b.Total()
 	if total <= store {

@@ -2,22 +2,27 @@ package lease_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 
 	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/internal/natstest"
+	"github.com/tripline/tripline/router/sinktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = 20 * time.Second
+
+var errSick = errors.New("sick")
 
 var hurried = lease.Timing{
 	TTL: time.Second, Margin: 200 * time.Millisecond, Renew: 150 * time.Millisecond, Look: 30 * time.Millisecond,
@@ -45,8 +50,7 @@ func newService(t *testing.T, js jetstream.JetStream) *service {
 	return &service{t: t, js: js, running: map[int]string{}, changed: make(chan struct{}, 1)}
 }
 
-// join starts a replica that serves until it is told to end. Another timing
-// than hurried may be given.
+// join starts a replica that serves until it is told to end.
 func (s *service) join(name string, js jetstream.JetStream) *replica {
 	s.t.Helper()
 	r := &replica{name: name}
@@ -175,4 +179,132 @@ func TestReplicasShareThePartitions(t *testing.T) {
 	b.stop()
 	s.await("c runs all", evenly("c"))
 	s.sound()
+}
+
+// The connection of one replica stands still for longer than its leases last:
+// the others take over when these have ended, and it has stopped before.
+func TestAReplicaThatIsCutOffStopsBeforeOthersTakeOver(t *testing.T) {
+	srv := natstest.Start(t)
+	s := newService(t, srv.JetStream(t))
+	relay := sinktest.NewRelay(t, strings.TrimPrefix(srv.URL, "nats://"))
+	nc, err := nats.Connect("nats://"+relay.Addr, nats.MaxReconnects(-1), nats.IgnoreDiscoveredServers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.join("a", js)
+	s.await("a runs all", evenly("a"))
+	s.join("b", s.js)
+	s.await("a and b share", evenly("a", "b"))
+	relay.Hold()
+	s.await("a has stopped", func(n map[string]int) bool { return n["a"] == 0 })
+	if a.Valid() || a.Holds(0) {
+		t.Error("a believes in its leases")
+	}
+	s.await("b runs all", evenly("b"))
+	relay.Release()
+	s.await("a and b share again", evenly("a", "b"))
+	s.sound()
+}
+
+// The server is away for longer than the leases last: everybody stops, and
+// afterwards everybody goes on.
+func TestTheServerIsAway(t *testing.T) {
+	srv := natstest.Start(t)
+	s := newService(t, srv.JetStream(t))
+	s.join("a", s.js)
+	s.join("b", srv.JetStream(t))
+	s.await("a and b share", evenly("a", "b"))
+	srv.Stop()
+	s.await("all have stopped", func(n map[string]int) bool { return len(n) == 0 })
+	srv.Restart(t)
+	s.await("a and b share again", evenly("a", "b"))
+	s.sound()
+}
+
+// Serve fails: it is tried again after a pause, and nothing else is disturbed.
+func TestServeThatEndsByItselfIsStartedAgain(t *testing.T) {
+	js := natstest.Start(t).JetStream(t)
+	starts, told := make(chan int, 100), make(chan error, 100)
+	k, err := lease.Open(t.Context(), js, lease.Config{
+		Namespace: "acme", Partitions: 1, Timing: hurried,
+		Serve: func(stay lease.Stay) error { starts <- stay.Partition; return errSick },
+		Hooks: lease.Hooks{Ended: func(_ int, err error) { told <- err }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	for range 2 {
+		<-starts
+		if err := <-told; !errors.Is(err, errSick) {
+			t.Errorf("told %v", err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyOneHasTheTurn(t *testing.T) {
+	s := newService(t, natstest.Start(t).JetStream(t))
+	a, b := s.join("a", s.js), s.join("b", s.js)
+	s.await("a and b share", evenly("a", "b"))
+	take := func(r *replica, want bool) {
+		t.Helper()
+		if got, err := r.Take(t.Context(), "dispatch"); err != nil || got != want {
+			t.Fatalf("%s takes the turn: %t, %v; want %t", r.name, got, err, want)
+		}
+	}
+	take(a, true)
+	take(a, true)
+	take(b, false)
+	if err := b.Release(t.Context(), "dispatch"); err != nil {
+		t.Error(err)
+	}
+	take(b, false) // it was not b's to give back
+	if err := a.Release(t.Context(), "dispatch"); err != nil {
+		t.Error(err)
+	}
+	take(b, true)
+	take(a, false)
+	b.stop()
+	take(a, true) // b is gone, and its turn with it
+}
+
+func TestAnotherNumberOfPartitionsIsRefused(t *testing.T) {
+	s := newService(t, natstest.Start(t).JetStream(t))
+	s.join("a", s.js)
+	s.await("a runs all", evenly("a"))
+	failed := make(chan error, 100)
+	k, err := lease.Open(t.Context(), s.js, lease.Config{
+		Namespace: "acme", Partitions: 4, Timing: hurried,
+		Serve: func(lease.Stay) error { t.Error("it runs something"); return nil },
+		Hooks: lease.Hooks{Failed: func(err error) { failed <- err }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	if err := <-failed; !strings.Contains(err.Error(), "ingest.partitions") {
+		t.Errorf("told %v", err)
+	}
+	cancel()
+	<-done
+}
+
+func TestATTLTooShortForItsRenewalsIsRefused(t *testing.T) {
+	_, err := lease.Open(t.Context(), nil, lease.Config{Timing: lease.Timing{TTL: 5 * time.Second}})
+	if err == nil {
+		t.Error("5s leases that are renewed every 2s, with a margin of 2s, are taken")
+	}
 }

@@ -32,8 +32,12 @@ type Core struct {
 	intake
 	partitions int
 
-	mu     sync.RWMutex    // guards queues; what is done under it doesn't block
-	queues []chan received // by partition; nil if nobody reads it here
+	mu     sync.RWMutex    // guards all below; what is done under it doesn't block
+	queues []chan received // by partition; nil if nobody reads it
+	read   []bool          // by partition: it has been read
+	unread int             // how many have not
+
+	allRead chan struct{} // closed when unread is 0
 }
 
 // received is a message, or a tick if it has none, and when it came.
@@ -52,12 +56,20 @@ func NewCore(cfg Config) (*Core, error) {
 		intake:     newIntake(cfg),
 		partitions: cfg.Partitions,
 		queues:     make([]chan received, cfg.Partitions),
+		read:       make([]bool, cfg.Partitions),
+		unread:     cfg.Partitions,
+		allRead:    make(chan struct{}),
 	}, nil
 }
 
-// Run subscribes until ctx ends. Locations of partitions that nobody reads
-// are passed over: another replica has them.
+// Run subscribes, once each partition is read, until ctx ends: before that
+// nobody would hear what is sent.
 func (c *Core) Run(ctx context.Context) (err error) {
+	select {
+	case <-c.allRead:
+	case <-ctx.Done():
+		return nil
+	}
 	var subs []*nats.Subscription
 	defer func() {
 		for _, sub := range subs {
@@ -155,6 +167,12 @@ func (c *Core) Read(ctx context.Context, partition int, from uint64, out chan<- 
 		return fmt.Errorf("partition %d is being read already", partition)
 	}
 	c.queues[partition] = queue
+	if !c.read[partition] {
+		c.read[partition] = true
+		if c.unread--; c.unread == 0 {
+			close(c.allRead)
+		}
+	}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

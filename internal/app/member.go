@@ -27,12 +27,14 @@ type member struct {
 	sink   sink
 	queue  *jetqueue.Queue
 	outlet *fallback.Outlet
-	relay  *relay // what the partitions offer to; outlives the outlet
+	relay  *relay     // what the partitions offer to; outlives the outlet
+	turns  *turnstile // nil without other replicas
 
 	diverted atomic.Uint64
 
 	stop    context.CancelFunc // nil before start
 	done    chan struct{}      // closed when the outlet has returned
+	beside  sync.WaitGroup     // what runs beside it
 	err     error              // what it returned; read it after done
 	retired atomic.Bool        // it is meant to end
 	finish  func() error       // see end; more than once does nothing more
@@ -54,7 +56,8 @@ type parts struct {
 	origin     time.Time // of the breakers' clocks, to turn them into dates
 	// holds says whether a partition is leased to this process; nil: all are
 	// its own.
-	holds func(partition int) bool
+	holds    func(partition int) bool
+	breakers *fleetBreakers // nil as well
 }
 
 // newMember builds a consumer: its sink, behind its breaker, with its queue.
@@ -119,6 +122,7 @@ func (m *member) outletConfig(p *parts) fallback.Config {
 	return fallback.Config{
 		Partitions:    partitions,
 		Holds:         p.holds,
+		Gate:          m.gate(p),
 		Concurrency:   m.cfg.Concurrency,
 		MaxRate:       m.cfg.MaxRate,
 		MaxAttempts:   f.MaxAttempts,
@@ -128,6 +132,16 @@ func (m *member) outletConfig(p *parts) fallback.Config {
 		Health:        m.sink.health,
 		Hooks:         m.hooks(p),
 	}
+}
+
+// gate lets one replica at a time probe.
+func (m *member) gate(p *parts) func() bool {
+	if p.breakers == nil {
+		return nil
+	}
+	look := func() breaker.Snapshot { return m.outlet.Breaker().Snapshot(m.outlet.Now()) }
+	m.turns = newTurnstile(p.breakers.keeper, m.name, look, p.log)
+	return m.turns.open
 }
 
 // linesEvery is how often a consumer's log says the same again at most.
@@ -181,6 +195,9 @@ func (m *member) hooks(p *parts) fallback.Hooks {
 // changed is told each change of the breaker's state.
 func (m *member) changed(p *parts, t breaker.Transition) {
 	p.metrics.Breaker(m.name, t)
+	if p.breakers != nil {
+		p.breakers.tell(m.name, t)
+	}
 	level := slog.LevelInfo
 	if t.To == breaker.Open {
 		level = slog.LevelWarn
@@ -213,6 +230,9 @@ func (m *member) start(ctx context.Context) {
 		defer close(m.done)
 		m.err = m.outlet.Run(ctx)
 	}()
+	if m.turns != nil {
+		m.beside.Go(func() { m.turns.run(ctx) })
+	}
 }
 
 // end stops the outlet, waits until what it holds is delivered or parked, and
@@ -221,6 +241,7 @@ func (m *member) end() error {
 	if m.stop != nil {
 		m.stop()
 		<-m.done
+		m.beside.Wait()
 	}
 	err := m.err
 	if m.sink.close != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// coreQueue is how many messages of one partition may wait.
-	coreQueue = 8192
+	// coreBatches is how many full batches of one partition may wait.
+	coreBatches = 32
 	// What may wait in one subscription; it only does if the process is
 	// short of CPU.
 	corePendingMessages = 65536
@@ -31,12 +31,11 @@ const (
 type Core struct {
 	intake
 	partitions int
+	lanes      []*coreLane // by partition
 
-	mu     sync.RWMutex    // guards all below; what is done under it doesn't block
-	queues []chan received // by partition; nil if nobody reads it
-	read   []bool          // by partition: it has been read
-	unread int             // how many have not
-
+	mu      sync.Mutex    // guards read and unread
+	read    []bool        // by partition: it has been read
+	unread  int           // how many have not
 	allRead chan struct{} // closed when unread is 0
 }
 
@@ -52,14 +51,18 @@ func NewCore(cfg Config) (*Core, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	return &Core{
+	c := &Core{
 		intake:     newIntake(cfg),
 		partitions: cfg.Partitions,
-		queues:     make([]chan received, cfg.Partitions),
+		lanes:      make([]*coreLane, cfg.Partitions),
 		read:       make([]bool, cfg.Partitions),
 		unread:     cfg.Partitions,
 		allRead:    make(chan struct{}),
-	}, nil
+	}
+	for p := range c.lanes {
+		c.lanes[p] = &coreLane{c: c, wake: make(chan struct{}, 1)}
+	}
+	return c, nil
 }
 
 // Run subscribes, once each partition is read, until ctx ends: before that
@@ -127,102 +130,58 @@ func (c *Core) receive(msg *nats.Msg) {
 		}
 		msg.Subject = subject
 	}
-	p := router.PartitionOf(msg.Subject, c.partitions)
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if c.queues[p] == nil {
-		return
-	}
-	select {
-	case c.queues[p] <- received{msg: msg, at: time.Now()}:
-	default:
+	lane := c.lanes[router.PartitionOf(msg.Subject, c.partitions)]
+	if lane.put(received{msg: msg, at: time.Now()}) == laneFull {
 		c.hooks.dropped(1)
 	}
 }
 
 // Tick hands a tick to the partition's reader.
-func (c *Core) Tick(ctx context.Context, partition int, nonce string) error {
-	c.mu.RLock()
-	queue := c.queues[partition]
-	c.mu.RUnlock()
-	if queue == nil {
+func (c *Core) Tick(_ context.Context, partition int, nonce string) error {
+	switch c.lanes[partition].put(received{nonce: nonce, at: time.Now()}) {
+	case laneClosed:
 		return fmt.Errorf("tick of partition %d: nobody reads it", partition)
+	case laneFull:
+		return fmt.Errorf("tick of partition %d: it is behind", partition)
 	}
-	select {
-	case queue <- received{nonce: nonce, at: time.Now()}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return nil
 }
 
 // Read implements [router.Source]. Positions begin at from or at the present
 // time, whichever is higher, so that they don't fall when the clock was set
 // back between two runs.
 func (c *Core) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
-	queue := make(chan received, coreQueue)
-	c.mu.Lock()
-	if c.queues[partition] != nil {
-		c.mu.Unlock()
+	lane := c.lanes[partition]
+	if !lane.open(from, out) {
 		return fmt.Errorf("partition %d is being read already", partition)
 	}
-	c.queues[partition] = queue
-	if !c.read[partition] {
-		c.read[partition] = true
-		if c.unread--; c.unread == 0 {
-			close(c.allRead)
-		}
-	}
-	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		c.queues[partition] = nil
-		c.mu.Unlock()
-	}()
-
-	r := coreReader{c: c, next: from}
-	batches := newBatches()
-	filling := batches.get()
+	defer lane.close()
+	c.noteRead(partition)
 	for {
-		in, out := queue, out
-		if full(filling) {
-			in = nil
-		}
-		if len(filling.Messages) == 0 {
-			out = nil
+		for batch := lane.take(); batch != nil; batch = lane.take() {
+			select {
+			case <-ctx.Done():
+				return nil
+			case out <- batch:
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case out <- filling:
-			filling = batches.get()
-		case first := <-in:
-			r.fill(next(filling), first)
-			for len(in) > 0 && !full(filling) {
-				r.fill(next(filling), <-in)
-			}
-			filling.Read = time.Now()
+		case <-lane.wake:
 		}
 	}
 }
 
-// coreReader gives the messages of one partition their positions.
-type coreReader struct {
-	c     *Core
-	next  uint64 // the lowest position that is free
-	clock int64  // the highest receipt time, unix ms
-}
-
-func (r *coreReader) fill(m *router.Message, got received) {
-	m.Seq = max(r.next, uint64(got.at.UnixMicro()))
-	r.next = m.Seq + 1
-	r.clock = max(r.clock, got.at.UnixMilli())
-	m.Stored = r.clock
-	if got.msg == nil {
-		m.Kind = router.TickMessage
-		m.Nonce = got.nonce
+// noteRead tells Run once every partition is read.
+func (c *Core) noteRead(partition int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read[partition] {
 		return
 	}
-	m.Reply = r.c.replyOf(got.msg)
-	r.c.fill(m, got.msg.Subject, got.msg.Data, got.msg.Header)
+	c.read[partition] = true
+	if c.unread--; c.unread == 0 {
+		close(c.allRead)
+	}
 }

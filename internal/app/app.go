@@ -31,8 +31,9 @@ import (
 	"github.com/tripline/tripline/router"
 )
 
-// closeTimeout bounds the last commit of the partitions.
-const closeTimeout = 10 * time.Second
+// closeTimeout bounds the last commit of the partitions: it stores whatever
+// devices have reported in the last half minute, a million take a while.
+const closeTimeout = time.Minute
 
 // Options are what doesn't stand in the configuration.
 type Options struct {

@@ -1,10 +1,12 @@
-# A static binary on an empty base. Build: docker build -t tripline .
+# A static binary on an empty base. Build:
+#   docker build --build-arg VERSION=v1.2.3 -t tripline .
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/ ./cmd/tripline ./examples/consumer
+ARG VERSION=
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$VERSION" -o /out/ ./cmd/tripline ./examples/consumer
 # The store's directory belongs to the user that the service runs as.
 RUN mkdir -p /out/data
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,9 @@ type operator struct {
 	JSON      bool   `name:"json" help:"Print JSON." group:"Service:"`
 }
 
+// defaultAdmin is where a service listens that is not told otherwise.
+const defaultAdmin = "http://127.0.0.1:8080"
+
 // tokenVariable holds the admin token. It is no flag: command lines are read
 // by others.
 const tokenVariable = "TRIPLINE_ADMIN_TOKEN"
@@ -40,7 +44,7 @@ type service struct {
 
 // service checks the flags. Nothing is sent yet.
 func (o *operator) service() (*service, error) {
-	address := o.Admin
+	address := cmp.Or(o.Admin, defaultAdmin) // an empty variable is as good as none
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}

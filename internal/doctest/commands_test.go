@@ -31,6 +31,9 @@ func shown(p page) []command {
 			for _, w := range word.FindAllString(m[1], -1) {
 				args = append(args, strings.Trim(w, `'"`))
 			}
+			if args[0] == "tripline" { // docker compose exec tripline tripline
+				args = args[1:]
+			}
 			if strings.HasPrefix(args[0], "-") || verb.MatchString(args[0]) {
 				found = append(found, command{p.at(line), args})
 			}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -31,18 +32,52 @@ func fromHere(t *testing.T) []string {
 	}
 }
 
-// The page's commands, verbatim, in a fresh clone of the last commit.
+// The page's commands, verbatim, in a fresh clone of the last commit; and
+// there, what the README begins with.
 func TestGettingStarted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a fresh clone")
 	}
-	began := time.Now()
-	follow(t, read(t, "docs/getting-started.md"), t.TempDir(), fromHere(t)...)
-	took := time.Since(began)
-	t.Logf("docs/getting-started.md: from a fresh clone to the end in %.0f s, without the download of modules", took.Seconds())
-	if took > 10*time.Minute {
-		t.Errorf("it promises 10 minutes, and took %v", took)
+	dir, env := t.TempDir(), fromHere(t)
+	t.Run("getting-started", func(t *testing.T) {
+		began := time.Now()
+		follow(t, read(t, "docs/getting-started.md"), dir, env...)
+		took := time.Since(began)
+		t.Logf("docs/getting-started.md: from a fresh clone to the end in %.0f s, without the download of modules", took.Seconds())
+		if took > 10*time.Minute {
+			t.Errorf("it promises 10 minutes, and took %v", took)
+		}
+	})
+	t.Run("README", func(t *testing.T) {
+		if t.Failed() {
+			return
+		}
+		follow(t, firstTrigger(t), filepath.Join(dir, "tripline"), env...)
+	})
+}
+
+// firstTrigger is the README's block of three commands for three terminals.
+func firstTrigger(t *testing.T) page {
+	p := read(t, "README.md")
+	for _, b := range p.blocks {
+		if b.lang != "sh" || !strings.Contains(b.text, "cmd/tripline send") {
+			continue
+		}
+		lines := commandLines(b.text)
+		if len(lines) != 3 {
+			t.Fatalf("%s: %d commands, not three", p.at(b.line), len(lines))
+		}
+		p.blocks = []block{
+			{line: b.line, lang: "sh", text: lines[0], info: settings(`background=service until="msg=running"`)},
+			{line: b.line + 1, lang: "sh", text: lines[1], info: settings(`background=consumer until="listening"`)},
+			{line: b.line + 2, lang: "sh", text: lines[2]},
+			{line: b.line + 2, lang: "text", text: "ok: stored as …, … transition…"},
+			{line: b.line + 2, lang: "text", text: "… van-1 enter Central station", info: settings("of=consumer")},
+		}
+		return p
 	}
+	t.Fatal("the README does not show a first trigger")
+	return p
 }
 
 // workspace is a folder as the guides leave it to their readers: the examples

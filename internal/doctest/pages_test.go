@@ -1,7 +1,10 @@
 package doctest_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path"
@@ -214,6 +217,53 @@ func keysOf(v any, path string, known map[string]bool) {
 	case []any:
 		for _, below := range v {
 			keysOf(below, strings.TrimPrefix(path, "consumers"), known)
+		}
+	}
+}
+
+// routes are the patterns that the admin server serves.
+func routes(t *testing.T) []string {
+	t.Helper()
+	form := regexp.MustCompile(`"((?:GET|POST|PUT|DELETE) /[^"]*)"`)
+	var found []string
+	for _, pattern := range []string{"internal/app/*.go", "internal/admin/*.go"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range form.FindAllStringSubmatch(string(data), -1) {
+				found = append(found, m[1])
+			}
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("only %d routes found", len(found))
+	}
+	return found
+}
+
+// Addresses of the admin server in the pages are ones that it serves.
+func TestAdminAddressesExist(t *testing.T) {
+	mux := http.NewServeMux()
+	for _, r := range routes(t) {
+		mux.HandleFunc(r, func(http.ResponseWriter, *http.Request) {})
+	}
+	form := regexp.MustCompile(`(?:(POST|PUT|DELETE) )?http://127\.0\.0\.1:8080(/[\w/.-]*)`)
+	for _, p := range pages(t) {
+		for _, m := range form.FindAllStringSubmatch(p.text, -1) {
+			method := cmp.Or(m[1], "GET")
+			_, pattern := mux.Handler(httptest.NewRequest(method, m[2], nil))
+			if pattern == "" {
+				t.Errorf("%s: nothing answers %s %s", p.path, method, m[2])
+			}
 		}
 	}
 }

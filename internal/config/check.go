@@ -70,7 +70,13 @@ func checkNATS(s *source, n *NATS) {
 	} {
 		checkFile(s, Path("nats."+f.key), f.path)
 	}
+	if n.Replicas%2 == 0 && n.Replicas > 0 {
+		s.add("nats.replicas", "nats.replicas %d: an even number survives the loss of no more servers than the odd one below it; set %d", n.Replicas, n.Replicas-1)
+	}
 	if n.Embedded() {
+		if n.Replicas > 1 {
+			s.add("nats.replicas", "nats.replicas %d needs a cluster: set nats.url to its servers; the embedded server is one", n.Replicas)
+		}
 		checkEmbedded(s, n)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -89,6 +90,12 @@ func (r *run) openRouters(binary, natsConfig string) error {
 			// With a server that is away it may find that it can't start.
 			t.forgiven = func() bool { return !t.up.Load() }
 		}
+		t.started = func() {
+			r.begins.Store(int64(r.since()))
+			if r.Replicas > 1 {
+				r.begins.Store(math.MaxInt64) // one takes over from another at any time
+			}
+		}
 		if i > 0 {
 			t.failed = r.routers[0].failed
 		}
@@ -117,9 +124,9 @@ func (r *run) allReady(ctx context.Context) error {
 }
 
 // metric is the sum of a metric over all routers.
-func (r *run) metric(ctx context.Context, name string) (sum float64, err error) {
+func (r *run) metric(ctx context.Context, name string, without ...string) (sum float64, err error) {
 	for _, t := range r.routers {
-		v, err := t.metric(ctx, name)
+		v, err := t.metric(ctx, name, without...)
 		if err != nil {
 			return 0, err
 		}

@@ -8,12 +8,14 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // delivery is a trigger as a consumer got it.
 type delivery struct {
 	ID, Subject, Sequence string
+	redriven              bool // an operator sent it again: it comes late on purpose
 }
 
 // offence is something that must not happen.
@@ -33,6 +35,12 @@ type taken struct {
 	first            time.Duration
 }
 
+// newest is the highest sequence of a device.
+type newest struct {
+	sequence string
+	at       time.Duration
+}
+
 // consumer is a webhook that keeps a record of what it takes.
 type consumer struct {
 	downstream
@@ -40,16 +48,17 @@ type consumer struct {
 	url    string
 	server *http.Server
 	since  func() time.Duration // the run's clock
+	begins *atomic.Int64        // when a router was last started, on that clock
 
 	mu          sync.Mutex // guards what follows
 	taken       map[string]*taken
-	highest     map[string]string // sequence by device
+	highest     map[string]newest // by device
 	duplicates  int
 	reordered   []offence
 	resequenced []offence // repeats that a consumer can't tell by their sequence
 }
 
-func serveConsumer(d downstream, seed, number uint64, since func() time.Duration) (*consumer, error) {
+func serveConsumer(d downstream, seed, number uint64, since func() time.Duration, begins *atomic.Int64) (*consumer, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("serving the consumer %s: %w", d.name, err)
@@ -59,8 +68,9 @@ func serveConsumer(d downstream, seed, number uint64, since func() time.Duration
 		temper:     newTemper(seed, number),
 		url:        "http://" + listener.Addr().String() + "/triggers",
 		since:      since,
+		begins:     begins,
 		taken:      map[string]*taken{},
-		highest:    map[string]string{},
+		highest:    map[string]newest{},
 	}
 	c.concurrency = cmp.Or(d.concurrency, 16)
 	c.server = &http.Server{Handler: http.HandlerFunc(c.serve), ReadHeaderTimeout: 5 * time.Second}
@@ -77,9 +87,7 @@ func (c *consumer) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	var d delivery
 	if err := json.Unmarshal(body, &d); err != nil || d.ID == "" || d.ID != r.Header.Get("Webhook-Id") {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.reordered = append(c.reordered, offence{c.name, d.ID, d.Subject, fmt.Sprintf("unreadable: %q", body), c.since()})
+		c.garbled(d, body)
 		return
 	}
 	how := c.temper.treat()
@@ -88,10 +96,18 @@ func (c *consumer) serve(w http.ResponseWriter, r *http.Request) {
 		// as a real consumer would.
 		time.Sleep(how.delay)
 	}
+	d.redriven = r.Header.Get("Tripline-Redriven") != ""
 	if how.takes {
 		c.take(d)
 	}
 	how.answer(w, r)
+}
+
+// garbled notes a delivery that can't be read.
+func (c *consumer) garbled(d delivery, body []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reordered = append(c.reordered, offence{c.name, d.ID, d.Subject, fmt.Sprintf("unreadable: %q", body), c.since()})
 }
 
 // take enters a delivery into the record.
@@ -109,12 +125,21 @@ func (c *consumer) take(d delivery) {
 		return
 	}
 	c.taken[d.ID] = &taken{d.Subject, d.Sequence, 1, now}
-	if highest := c.highest[d.Subject]; d.Sequence <= highest {
-		c.reordered = append(c.reordered, offence{c.name, d.ID, d.Subject,
-			fmt.Sprintf("sequence %s after %s", d.Sequence, highest), now})
+	if d.redriven {
 		return
 	}
-	c.highest[d.Subject] = d.Sequence
+	if last := c.highest[d.Subject]; d.Sequence <= last.sequence {
+		// What became a dead letter just before a kill is judged again after
+		// it, as everything that was settled and not yet saved is: here that
+		// is a repeat of a trigger that never came. It is behind those that
+		// came before the kill, and its sequence says so.
+		if !c.givesUp || int64(last.at) > c.begins.Load() {
+			c.reordered = append(c.reordered, offence{c.name, d.ID, d.Subject,
+				fmt.Sprintf("sequence %s after %s, which came at %.1f s", d.Sequence, last.sequence, last.at.Seconds()), now})
+		}
+		return
+	}
+	c.highest[d.Subject] = newest{d.Sequence, now}
 }
 
 // missing returns the expected triggers that it has not taken.

@@ -8,25 +8,28 @@ import (
 // The judge itself is judged: each offence is seen, and what is none is not.
 func TestConsumerTellsOffencesFromWhatIsAllowed(t *testing.T) {
 	steps := func(d ...delivery) []delivery { return d }
+	came := func(id, device, sequence string) delivery {
+		return delivery{ID: id, Subject: device, Sequence: sequence}
+	}
 	for _, tc := range []struct {
 		name                               string
 		got                                []delivery
 		reordered, resequenced, duplicates int
 		unexpected, missing                int
 	}{
-		{"all in order", steps(delivery{"a", "van", "01"}, delivery{"b", "van", "02"}, delivery{"c", "bus", "01"}), 0, 0, 0, 0, 0},
-		{"another device may be behind", steps(delivery{"c", "bus", "09"}, delivery{"a", "van", "01"}, delivery{"b", "van", "02"}), 0, 0, 0, 0, 0},
-		{"a late repeat", steps(delivery{"a", "van", "01"}, delivery{"b", "van", "02"}, delivery{"a", "van", "01"}, delivery{"c", "bus", "01"}), 0, 0, 1, 0, 0},
-		{"a new one behind a later one", steps(delivery{"b", "van", "02"}, delivery{"a", "van", "01"}, delivery{"c", "bus", "01"}), 1, 0, 0, 0, 0},
-		{"two with one sequence", steps(delivery{"a", "van", "01"}, delivery{"b", "van", "01"}, delivery{"c", "bus", "01"}), 1, 0, 0, 0, 0},
-		{"a repeat with another sequence", steps(delivery{"a", "van", "01"}, delivery{"a", "van", "03"}, delivery{"b", "van", "04"}, delivery{"c", "bus", "01"}), 0, 1, 1, 0, 0},
-		{"one is missing", steps(delivery{"a", "van", "01"}, delivery{"c", "bus", "01"}), 0, 0, 0, 0, 1},
-		{"one that nobody expected", steps(delivery{"a", "van", "01"}, delivery{"b", "van", "02"}, delivery{"x", "van", "03"}, delivery{"c", "bus", "01"}), 0, 0, 0, 1, 0},
+		{"all in order", steps(came("a", "van", "01"), came("b", "van", "02"), came("c", "bus", "01")), 0, 0, 0, 0, 0},
+		{"another device may be behind", steps(came("c", "bus", "09"), came("a", "van", "01"), came("b", "van", "02")), 0, 0, 0, 0, 0},
+		{"a late repeat", steps(came("a", "van", "01"), came("b", "van", "02"), came("a", "van", "01"), came("c", "bus", "01")), 0, 0, 1, 0, 0},
+		{"a new one behind a later one", steps(came("b", "van", "02"), came("a", "van", "01"), came("c", "bus", "01")), 1, 0, 0, 0, 0},
+		{"two with one sequence", steps(came("a", "van", "01"), came("b", "van", "01"), came("c", "bus", "01")), 1, 0, 0, 0, 0},
+		{"a repeat with another sequence", steps(came("a", "van", "01"), came("a", "van", "03"), came("b", "van", "04"), came("c", "bus", "01")), 0, 1, 1, 0, 0},
+		{"one is missing", steps(came("a", "van", "01"), came("c", "bus", "01")), 0, 0, 0, 0, 1},
+		{"one that nobody expected", steps(came("a", "van", "01"), came("b", "van", "02"), came("x", "van", "03"), came("c", "bus", "01")), 0, 0, 0, 1, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &consumer{
 				downstream: downstream{name: "test"}, since: func() time.Duration { return 0 },
-				taken: map[string]*taken{}, highest: map[string]string{},
+				taken: map[string]*taken{}, highest: map[string]newest{},
 			}
 			for _, d := range tc.got {
 				c.take(d)

@@ -133,7 +133,10 @@ type downstream struct {
 	// concurrency is how many calls may be in flight; a reload changes it.
 	concurrency int
 	wants       wants
-	calm        bool // nothing ever happens to it
+	calm        bool   // nothing ever happens to it
+	kind        string // of its sink; "" is a webhook
+	fallback    string // section of its configuration, YAML
+	givesUp     bool   // its dead letters are sent again at the end
 }
 
 // downstreams are the consumers of a run.
@@ -148,12 +151,17 @@ func downstreams() []downstream {
 	return []downstream{
 		{name: "everything", match: `{transitions: [enter, exit, dwell, cross]}`,
 			wants: func(*geofence.Transition) bool { return true }},
+		{name: "hasty", match: `{transitions: [enter, exit, dwell]}`, wants: ordinary,
+			fallback: `{max_attempts: 1}`, givesUp: true},
+		{name: "asked", match: `{transitions: [enter, exit, dwell]}`, wants: ordinary, kind: request},
+		{name: "archive", match: `{transitions: [enter, exit, dwell]}`, wants: ordinary, kind: stream, calm: true},
 		{name: "calm", match: `{transitions: [enter, exit, dwell]}`, wants: ordinary, calm: true},
 		{name: "arrivals", match: `{tags: [depot], transitions: [enter]}`, concurrency: 4,
 			wants: func(tr *geofence.Transition) bool { return tagged("depot")(tr) && kind(tr, geofence.Enter) }},
 		{name: "stays", match: `{transitions: [dwell]}`,
 			wants: func(tr *geofence.Transition) bool { return kind(tr, geofence.Dwell) }},
-		{name: "north", match: `{fences: ["zone-*-2", "reserve"], transitions: [exit, cross]}`, concurrency: 2,
+		// Its queue is small enough to be full now and then.
+		{name: "north", fallback: `{max_bytes: 256KiB}`, match: `{fences: ["zone-*-2", "reserve"], transitions: [exit, cross]}`, concurrency: 2,
 			wants: func(tr *geofence.Transition) bool {
 				return (strings.HasSuffix(tr.Fence.ID, "-2") && tagged("zone")(tr) || tr.Fence.ID == "reserve") &&
 					kind(tr, geofence.Exit, geofence.Cross)

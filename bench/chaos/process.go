@@ -23,6 +23,8 @@ type process struct {
 	// that can't start; then it is started again, as by whoever supervises
 	// it. nil: never.
 	forgiven func() bool
+	// started is told of each start. It may be nil.
+	started func()
 
 	mu      sync.Mutex // guards all below
 	cmd     *exec.Cmd
@@ -59,6 +61,9 @@ func (p *process) start() error {
 	cmd.SysProcAttr = orphanAttr()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	if p.started != nil {
+		p.started()
 	}
 	p.cmd, p.wanted, p.ended = cmd, false, make(chan struct{})
 	go p.await(cmd, p.ended)

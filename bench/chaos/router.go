@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -76,10 +77,13 @@ consumers:
 	for _, c := range consumers {
 		fmt.Fprintf(&b, `  - name: %s
     match: %s
-    webhook: {url: %q, timeout: 800ms}
+    %s
     breaker: {p99: 250ms, base: 300ms, max: 2s, settle: 2s}
     concurrency: %d
-`, c.name, c.match, c.url, c.concurrency)
+`, c.name, c.match, c.sink(), c.concurrency)
+		if c.fallback != "" {
+			fmt.Fprintf(&b, "    fallback: %s\n", c.fallback)
+		}
 	}
 	return b.String()
 }
@@ -90,14 +94,14 @@ func (t *tripline) start() error {
 	return t.process.start()
 }
 
-// awaitReady returns when the router is ready, or why it is not.
+// awaitReady returns when the router works, or why it does not.
 func (t *tripline) awaitReady(ctx context.Context) error {
 	deadline := time.After(readyWithin)
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	var last error
 	for {
-		if last = t.ready(ctx); last == nil {
+		if last = t.works(ctx); last == nil {
 			t.up.Store(true)
 			return nil
 		}
@@ -111,6 +115,30 @@ func (t *tripline) awaitReady(ctx context.Context) error {
 			return fmt.Errorf("the router was not ready within %v: %w\n%s", readyWithin, last, tail(t.log.Name(), 20))
 		}
 	}
+}
+
+// works is nil when the router judges locations, though it may not be ready: a
+// queue that is full, for one, is part of the run.
+func (t *tripline) works(ctx context.Context) error {
+	_, body, err := t.get(ctx, "/readyz")
+	if err != nil {
+		return err
+	}
+	var list struct {
+		Checks []struct {
+			Name, Reason string
+			OK           bool
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		return err
+	}
+	for _, c := range list.Checks {
+		if !c.OK && (c.Name == "running" || c.Name == "nats") {
+			return fmt.Errorf("%s: %s", c.Name, c.Reason)
+		}
+	}
+	return nil
 }
 
 // ready is nil when the router says that it is.
@@ -149,8 +177,9 @@ func (t *tripline) consumers(ctx context.Context) string {
 	return strings.Join(parts, "; ")
 }
 
-// metric is the sum of a metric over all of its labels.
-func (t *tripline) metric(ctx context.Context, name string) (sum float64, err error) {
+// metric is the sum of a metric over all of its labels but those of the
+// consumers that are left out.
+func (t *tripline) metric(ctx context.Context, name string, without ...string) (sum float64, err error) {
 	_, body, err := t.get(ctx, "/metrics")
 	if err != nil {
 		return 0, err
@@ -159,6 +188,9 @@ func (t *tripline) metric(ctx context.Context, name string) (sum float64, err er
 	for lines.Scan() {
 		rest, ok := strings.CutPrefix(lines.Text(), name)
 		if !ok || rest == "" || rest[0] != ' ' && rest[0] != '{' {
+			continue
+		}
+		if slices.ContainsFunc(without, func(c string) bool { return strings.Contains(rest, fmt.Sprintf("consumer=%q", c)) }) {
 			continue
 		}
 		v, err := strconv.ParseFloat(rest[strings.LastIndexByte(rest, ' ')+1:], 64)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,8 +46,12 @@ type run struct {
 	members    []*process // of the cluster of servers
 	faults     int        // of these
 	kills      int
+	begins     atomic.Int64   // when a router was last started, on the run's clock
 	stops      int            // in order
 	background sync.WaitGroup // what an operator has asked for
+
+	stopReading func() // nil before openSubjects
+	reading     sync.WaitGroup
 
 	saying sync.Mutex
 }
@@ -97,7 +102,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	list := downstreams()
 	checks := map[string]wants{}
 	for i, d := range list {
-		c, err := serveConsumer(d, r.Seed, uint64(i), r.since)
+		c, err := serveConsumer(d, r.Seed, uint64(i), r.since, &r.begins)
 		if err != nil {
 			return err
 		}
@@ -124,8 +129,31 @@ func (r *run) open(ctx context.Context) (err error) {
 	if err := r.allReady(ctx); err != nil {
 		return err
 	}
-	r.fleet, err = newFleet("nats://"+address, r.Seed, r.Devices, r.Rate, r.expect, r.since)
-	return err
+	if r.fleet, err = newFleet("nats://"+address, r.Seed, r.Devices, r.Rate, r.expect, r.since); err != nil {
+		return err
+	}
+	return r.openSubjects(ctx)
+}
+
+// openSubjects begins to serve the consumers that are reached over NATS.
+func (r *run) openSubjects(ctx context.Context) error {
+	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stopReading = stop
+	for _, c := range r.consumers {
+		switch c.kind {
+		case request:
+			if err := c.replies(r.fleet.nc); err != nil {
+				return err
+			}
+		case stream:
+			archive, err := makeArchive(ctx, r.fleet.js)
+			if err != nil {
+				return err
+			}
+			r.reading.Go(func() { c.readArchive(reading, archive) })
+		}
+	}
+	return nil
 }
 
 // openNATS says where the fleet publishes, and how the router gets there.
@@ -149,6 +177,10 @@ func (r *run) close() {
 	r.background.Wait()
 	for _, t := range r.routers {
 		t.http.CloseIdleConnections()
+	}
+	if r.stopReading != nil {
+		r.stopReading()
+		r.reading.Wait()
 	}
 	if r.fleet != nil {
 		r.fleet.close()
@@ -298,10 +330,14 @@ func (r *run) drain(ctx context.Context) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	begun, last, since := r.since(), r.outstanding(), r.since()
-	said := begun
+	said, redriven := begun, begun
 	for {
 		left := r.outstanding()
 		now := r.since()
+		if now-redriven > 2*time.Second {
+			redriven = now
+			r.redrive(ctx)
+		}
 		if left != last {
 			last, since = left, now
 		}
@@ -322,6 +358,15 @@ func (r *run) drain(ctx context.Context) error {
 			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// redrive sends the dead letters of those who give up again.
+func (r *run) redrive(ctx context.Context) {
+	for _, c := range r.consumers {
+		if c.givesUp && len(c.missing(r.expect.of(c.name))) > 0 {
+			r.behind(ctx, "/api/v1/consumers/"+c.name+"/redrive")
 		}
 	}
 }

@@ -95,10 +95,18 @@ func (r *run) judge(ctx context.Context) (*verdict, error) {
 
 // settledDown says what is wrong with the router after all was delivered.
 func (r *run) settledDown(ctx context.Context) error {
-	if err := r.allReady(ctx); err != nil {
-		return fmt.Errorf("all is delivered, and the router is not ready: %w", err)
+	for _, t := range r.routers {
+		if err := t.ready(ctx); err != nil {
+			return fmt.Errorf("all is delivered, and %s is not ready: %w", t.name, err)
+		}
 	}
-	dead, err := r.metric(ctx, "tripline_dead_letters_total")
+	var givingUp []string
+	for _, c := range r.consumers {
+		if c.givesUp {
+			givingUp = append(givingUp, c.name)
+		}
+	}
+	dead, err := r.metric(ctx, "tripline_dead_letters_total", givingUp...)
 	if err == nil && dead > 0 {
 		err = fmt.Errorf("%.0f triggers became dead letters", dead)
 	}

@@ -58,6 +58,10 @@ func (s *sim) start(i int32, source breaker.Source, both bool) bool {
 	if s.ramp != nil {
 		c.ramp = s.ramp.Start(s.now, source, both)
 	}
+	if s.send != nil {
+		s.send(id)
+		return true
+	}
 	s.consumer.accept(s.now, id)
 	if c := &s.calls[id]; !c.deadline {
 		c.deadline = true
@@ -91,6 +95,9 @@ func (s *sim) answers(at time.Duration, id int32) {
 // answered takes the consumer's answer to a call.
 func (s *sim) answered(id int32) {
 	s.consumer.answered(s.now, id)
+	if s.replied != nil {
+		s.replied(id)
+	}
 	c := &s.calls[id]
 	c.working = false
 	if c.waits {

@@ -2,17 +2,21 @@
 // and shows, side by side, how each lets the consumer come back.
 //
 //	go run ./bench/recovery [--seeds N] [--json FILE] [--svg FILE]
+//	go run ./bench/recovery --live
 //
 // Everything happens in virtual time and is seeded: the same command prints
-// the same figures. docs/RECOVERY.md describes the model.
+// the same figures. --live plays the headline in real time, through the real
+// router. docs/RECOVERY.md describes the model.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"time"
 )
 
@@ -21,13 +25,20 @@ func main() {
 	jsonFile := flag.String("json", "", "write the figures to this `file`")
 	svgFile := flag.String("svg", "", "draw the headline scenario into this `file`")
 	peers := flag.Bool("peers", true, "play sony/gobreaker and failsafe-go as well")
+	live := flag.Bool("live", false, "play the headline scenario in real time, through the real router, and nothing else")
 	child := flag.String("child", "", "internal: play the peers only, write their figures to this `file`")
 	flag.Parse()
 	var err error
 	if *child != "" {
 		playPeers(*child, *seeds) // does not return
 	}
-	err = recovery(os.Stdout, *seeds, *peers, *jsonFile, *svgFile)
+	if *live {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		err = playLive(ctx, named(headline), liveAfter, os.Stdout, lineTo(os.Stderr))
+	} else {
+		err = recovery(os.Stdout, *seeds, *peers, *jsonFile, *svgFile)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "recovery:", err)
 		os.Exit(1)
@@ -84,7 +95,7 @@ func recovery(w io.Writer, seeds int, peers bool, jsonFile, svgFile string) erro
 
 // progressTo returns a progress line, if w is a terminal.
 func progressTo(w *os.File) func(done, of int) {
-	if info, err := w.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !terminal(w) {
 		return func(int, int) {}
 	}
 	return func(done, of int) {
@@ -93,4 +104,23 @@ func progressTo(w *os.File) func(done, of int) {
 			fmt.Fprint(w, "\r\033[K")
 		}
 	}
+}
+
+// lineTo returns a function that shows a line of progress: over the last one
+// on a terminal, else below it, every tenth. "" ends it.
+func lineTo(w *os.File) func(string) {
+	if terminal(w) {
+		return func(text string) { fmt.Fprintf(w, "\r\033[K%s", text) }
+	}
+	n := 0
+	return func(text string) {
+		if n++; text != "" && n%10 == 1 {
+			fmt.Fprintln(w, text)
+		}
+	}
+}
+
+func terminal(w *os.File) bool {
+	info, err := w.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -184,11 +184,9 @@ func TestTally(t *testing.T) {
 
 func scenarioNamed(t *testing.T, name string) *scenario {
 	t.Helper()
-	for _, sc := range scenarios() {
-		if sc.name == name {
-			return sc
-		}
+	sc := named(name)
+	if sc == nil {
+		t.Fatalf("no scenario %s", name)
 	}
-	t.Fatalf("no scenario %s", name)
-	return nil
+	return sc
 }

@@ -70,3 +70,13 @@ func scenarios() []*scenario {
 	})
 	return all
 }
+
+// named returns the scenario of that name; nil if there is none.
+func named(name string) *scenario {
+	for _, sc := range scenarios() {
+		if sc.name == name {
+			return sc
+		}
+	}
+	return nil
+}

@@ -32,6 +32,10 @@ type sim struct {
 	checking bool // a health check is under way or due
 	deciding time.Duration
 	looked   time.Duration
+	// The live run plays the two sides apart, each in real time: send makes a
+	// real call in place of the consumer's model, replied is told what the
+	// model has answered. Both are nil in virtual time.
+	send, replied func(id int32)
 	tally
 }
 

@@ -29,12 +29,7 @@ text{fill:var(--ink)}.dim{fill:var(--dim)}.rule{stroke:var(--rule);fill:none}
 
 // picture draws the timelines under each other.
 func picture() []byte {
-	var sc *scenario
-	for _, s := range scenarios() {
-		if s.name == headline {
-			sc = s
-		}
-	}
+	sc := named(headline)
 	sc.whole, sc.horizon = true, pictureSpan-sc.outage
 	ds := own(disciplines())
 	traces := make([]*trace, len(ds))

@@ -9,6 +9,7 @@ import (
 // tally is what one run showed.
 type tally struct {
 	heals, end time.Duration
+	trips      int             // closed to open, all
 	retrips    int             // closed to open, decided by calls begun after healing
 	reopens    int             // half-open to open, the same
 	closes     int             // all
@@ -63,6 +64,9 @@ func (t *tally) moved(at time.Duration, to breaker.State, window, decided time.D
 	case breaker.Open:
 		t.windows = append(t.windows, window)
 		t.closedAt, t.drainedAt = -1, -1
+		if from == breaker.Closed {
+			t.trips++
+		}
 		if decided >= t.heals {
 			if from == breaker.Closed {
 				t.retrips++

@@ -224,7 +224,7 @@ func (p *Partition) claim(ctx context.Context) (Saved, error) {
 	retry := commitRetryFirst
 	for {
 		s, err := p.cfg.Store.Claim(ctx, p.cfg.Partition)
-		if err == nil || errors.Is(err, ErrFenced) {
+		if err == nil || errors.Is(err, ErrFenced) || ctx.Err() != nil {
 			return s, err
 		}
 		p.cfg.Hooks.claimFailed(err)

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -89,6 +90,28 @@ func TestClaimIsGivenUpWhenTheServiceStops(t *testing.T) {
 		}
 		if err := r.p.Close(t.Context()); err != nil || r.v.steps != 0 {
 			t.Errorf("Close: %v after %d commits; want none", err, r.v.steps)
+		}
+	})
+}
+
+// silent is a Store whose claim ends only with its context.
+type silent struct{ *owner }
+
+func (silent) Claim(ctx context.Context, _ int) (router.Saved, error) {
+	<-ctx.Done()
+	return router.Saved{}, ctx.Err()
+}
+
+// A stop while the service starts is no fault of the store's.
+func TestAClaimThatAStopEndsIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, index(t, circles(t, "a")...))
+		r.cfg.Store = silent{&owner{v: r.v}}
+		r.cfg.Hooks.ClaimFailed = func(err error) { t.Errorf("told of %v", err) }
+		r.start()
+		time.Sleep(time.Minute)
+		if err := r.kill(); err != nil {
+			t.Errorf("Run: %v", err)
 		}
 	})
 }

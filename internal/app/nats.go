@@ -188,7 +188,8 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in.Shared = true // one process reads all partitions
+	in.Shared = true // while this process has most of the partitions
+	in.Alone = s.manyReplicas
 	durable, err := ingest.NewDurable(in)
 	if err != nil {
 		return err
@@ -210,7 +211,7 @@ func (s *service) ingestHooks() ingest.Hooks {
 		s.log.Error("locations were gone before they were judged: the stream was purged or recreated", "partition", partition, "positions", n)
 	}
 	h.Rebuilt = func(partition int, cause error) {
-		s.log.Warn("a reader broke and goes on from where it was", "partition", partition, "cause", cause)
+		s.log.Warn("a partition is read anew from where it was", "partition", partition, "cause", cause)
 	}
 	return h
 }

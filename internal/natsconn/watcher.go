@@ -28,6 +28,9 @@ func (w *watcher) connected(nc *nats.Conn) {
 	case w.up <- struct{}{}:
 	default:
 	}
+	if nc.IsClosed() {
+		return // meanwhile, by a stop at start-up
+	}
 	w.log.Info("connected to nats", "server", nc.ConnectedUrlRedacted(), "version", nc.ConnectedServerVersion())
 }
 

@@ -196,7 +196,7 @@ func TestProgramsAreKnown(t *testing.T) {
 func commandLines(text string) []string {
 	var found []string
 	here, continued := "", false
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case here != "":

@@ -24,8 +24,6 @@ func env(name string) (string, bool) {
 	return "whsec_dGhpcyBpcyBhbiBleGFtcGxlOiBtYWtlIHlvdXIgb3duIQ==", name != "NATS_URL"
 }
 
-var topLevel = regexp.MustCompile(`(?m)^([a-z_]+):`)
-
 // Each yaml block that is a configuration, or a part of one, is accepted.
 // Blocks for other programs say so with another word after the language.
 func TestConfigurationsAreAccepted(t *testing.T) {
@@ -97,7 +95,7 @@ func TestJSONIsJSON(t *testing.T) {
 var (
 	link    = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)|<(https?://[^>\s]+)>`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?)\s*$`)
-	drop    = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	drop    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // anchors are the names that GitHub gives a page's headings.

@@ -18,7 +18,7 @@ import (
 
 const (
 	blockWithin  = 3 * time.Minute // a build on a busy machine takes its time
-	outputWithin = 30 * time.Second
+	outputWithin = 90 * time.Second // an open window lasts up to 36 s
 	marker       = "@@doctest"
 )
 
@@ -196,7 +196,7 @@ func (s *session) expect(b block, output func() string) {
 		within = blockWithin // a background command may be built first
 	}
 	deadline := time.Now().Add(within)
-	for _, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(b.text), "\n") {
 		for want := like(line); ; time.Sleep(50 * time.Millisecond) {
 			if want.MatchString(output()) {
 				break

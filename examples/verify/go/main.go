@@ -63,7 +63,7 @@ func verify(key []byte, h http.Header, body []byte, now time.Time) error {
 	mac.Write(body)
 	want := mac.Sum(nil)
 	// While a secret is changed there are several, with spaces between.
-	for _, one := range strings.Fields(h.Get("webhook-signature")) {
+	for one := range strings.FieldsSeq(h.Get("webhook-signature")) {
 		encoded, ok := strings.CutPrefix(one, "v1,")
 		if got, err := base64.StdEncoding.DecodeString(encoded); ok && err == nil && hmac.Equal(got, want) {
 			return nil

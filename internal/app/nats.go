@@ -188,8 +188,7 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in.Shared = true // while this process has most of the partitions
-	in.Alone = s.manyReplicas
+	in.Shared = true // one process reads all partitions
 	durable, err := ingest.NewDurable(in)
 	if err != nil {
 		return err

@@ -268,7 +268,7 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestLoadOfAMissingFile(t *testing.T) {
-	if _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := config.Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) || !strings.HasSuffix(err.Error(), "name the file with -c") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,9 @@ func WithDir(dir string) Option { return func(s *source) { s.dir = dir } }
 // file can't be read.
 func Load(path string, opts ...Option) (*Config, error) {
 	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("reading the configuration: %w: name the file with -c", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}

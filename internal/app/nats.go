@@ -188,7 +188,8 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in.Shared = true // one process reads all partitions
+	in.Shared = true // while this process has most of the partitions
+	in.Alone = s.manyReplicas
 	durable, err := ingest.NewDurable(in)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/tripline/tripline/fallback"
 	"github.com/tripline/tripline/fallback/jetqueue"
 	"github.com/tripline/tripline/internal/admin"
+	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/router"
 )
@@ -43,13 +44,20 @@ func (s *service) openLeases(ctx context.Context) (err error) {
 // replicated says whether the partitions are leased.
 func (s *service) replicated() bool { return !s.cfg.NATS.Embedded() && s.cfg.Ingest.Durable }
 
+// manyReplicas says that this process has less than half of the partitions:
+// then each is better read by itself than the whole stream by everybody.
+func (s *service) manyReplicas() bool { return s.keeper != nil && len(s.keeper.View().Replicas) > 2 }
+
 func (s *service) leaseHooks() lease.Hooks {
 	tell := func(what string) func(lease.Replica) {
 		return func(r lease.Replica) { s.log.Info(what, "replica", r.Name, "id", r.ID) }
 	}
 	failed := newSeldom(10 * time.Second)
 	return lease.Hooks{
-		Joined:   tell("another replica is there"),
+		Joined: func(r lease.Replica) {
+			tell("another replica is there")(r)
+			s.separateReaders()
+		},
 		Left:     tell("a replica has left"),
 		Gone:     tell("a replica is gone; its partitions are taken over"),
 		Gained:   func(p int) { s.log.Info("partition gained", "partition", p) },
@@ -65,6 +73,13 @@ func (s *service) leaseHooks() lease.Hooks {
 				s.log.Warn("the leases' bucket does not answer well; it is asked again", "err", err)
 			}
 		},
+	}
+}
+
+// separateReaders has the partitions read by themselves if that is better now.
+func (s *service) separateReaders() {
+	if durable, ok := s.source.(*ingest.Durable); ok && s.manyReplicas() {
+		durable.Separate()
 	}
 }
 

@@ -24,6 +24,7 @@ type Durable struct {
 	ticks  []string // by partition: a tick subject that hashes to it
 	pull   pullSettings
 	shared *shared // nil if each partition is read for itself
+	alone  func() bool
 }
 
 // NewDurable returns a source that reads the stream of cfg's namespace.
@@ -36,6 +37,7 @@ func NewDurable(cfg Config) (*Durable, error) {
 		stream: StreamName(cfg.Patterns.namespace),
 		ticks:  tickSubjects(cfg.Patterns.namespace, cfg.Partitions),
 		pull:   defaultPull(cfg.Conn.MaxPayload()),
+		alone:  cfg.Alone,
 	}
 	if cfg.Shared {
 		d.shared = newShared(d, cfg.Partitions)
@@ -79,10 +81,18 @@ func (d *Durable) Tick(ctx context.Context, partition int, nonce string) error {
 // It gives up when its connection has been closed, and when the stream gives
 // out positions again that have been read.
 func (d *Durable) Read(ctx context.Context, partition int, from uint64, out chan<- *router.Batch) error {
-	if d.shared != nil {
+	if d.shared != nil && (d.alone == nil || !d.alone()) {
 		return d.shared.read(ctx, partition, from, out)
 	}
 	return d.readAlone(ctx, partition, from, out)
+}
+
+// Separate has every partition that is read together with others go on by
+// itself, from where it is.
+func (d *Durable) Separate() {
+	if d.shared != nil {
+		d.shared.separate()
+	}
 }
 
 // readAlone reads a partition through a consumer of its own.

@@ -30,7 +30,11 @@ type Config struct {
 	// has most of the partitions. A partition that takes nothing for a second
 	// or two holds up the others so long, and is then read by itself.
 	Shared bool
-	Hooks  Hooks
+	// Alone says, when the reading of a partition begins, that it is to be
+	// read by itself after all: because other processes have most of the
+	// partitions. nil: never. See also [Durable.Separate].
+	Alone func() bool
+	Hooks Hooks
 }
 
 func (c Config) check() error {

@@ -15,6 +15,9 @@ import (
 // errHeldUp is why a partition is read by itself from then on.
 var errHeldUp = errors.New("its partition held up the others, and is read by itself from here")
 
+// errSeparated is why one goes on by itself that was told to.
+var errSeparated = errors.New("it was told to be read by itself from here")
+
 const (
 	// A member that took nothing at this many looks in a row is on its own
 	// from then on: a partition that waits for a consumer's full queue must
@@ -50,8 +53,8 @@ type member struct {
 	began bool               // a session since it joined has begun
 	stuck int                // looks in a row at which it had no room
 	in    chan *router.Batch // closed when reading has failed for good, after err is set
-	// err is why; with errHeldUp, what is in filling was not handed over. Both
-	// are read after in was closed.
+	// err is why; with errHeldUp or errSeparated, what is in filling was not
+	// handed over. Both are read after in was closed.
 	err error
 }
 
@@ -72,8 +75,8 @@ func (s *shared) read(ctx context.Context, partition int, from uint64, out chan<
 		case <-ctx.Done():
 			return nil
 		case batch, ok := <-m.in:
-			if !ok && errors.Is(m.err, errHeldUp) {
-				return s.d.readAlone(ctx, partition, m.filling.Messages[0].Seq, out)
+			if !ok && (errors.Is(m.err, errHeldUp) || errors.Is(m.err, errSeparated)) {
+				return s.d.readAlone(ctx, partition, m.unread(), out)
 			}
 			if !ok {
 				return fmt.Errorf("reading partition %d: %w", partition, m.err)
@@ -316,6 +319,25 @@ func (s *shared) flushLocked() (blocked bool) {
 		}
 	}
 	return blocked
+}
+
+// separate puts all members on their own.
+func (s *shared) separate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.members {
+		if m != nil {
+			s.fail(m, errSeparated)
+		}
+	}
+}
+
+// unread is the first sequence that was not handed over.
+func (m *member) unread() uint64 {
+	if len(m.filling.Messages) > 0 {
+		return m.filling.Messages[0].Seq
+	}
+	return m.next
 }
 
 // evict puts members that take nothing on their own, and tells whether one is

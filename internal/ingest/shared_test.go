@@ -68,6 +68,46 @@ func TestSharedReaderServesPartitionsThatComeAndGo(t *testing.T) {
 	}
 }
 
+// Partitions that are read together are put on their own in the middle: each
+// goes on where it was.
+func TestSharedReaderSeparatesItsPartitions(t *testing.T) {
+	const partitions, devices, fixes = 4, 20, 50
+	d := newDurable(t, partitions, true)
+	mine := make([][]uint64, partitions)
+	fill := func() {
+		for i := range fixes {
+			for dev := range devices {
+				subject := fmt.Sprintf("location.dev-%d", dev)
+				p := router.PartitionOf(subject, partitions)
+				mine[p] = append(mine[p], d.store(t, subject, location(i)))
+			}
+		}
+	}
+	fill()
+	var readings []*reading
+	for p := range partitions {
+		readings = append(readings, start(d.source, p, 0, 1))
+	}
+	for p, r := range readings {
+		if m := r.next(t); m.Seq != mine[p][0] {
+			t.Fatalf("partition %d: got sequence %d, want %d", p, m.Seq, mine[p][0])
+		}
+	}
+	d.source.Separate()
+	fill()
+	for p, r := range readings {
+		for _, want := range mine[p][1:] {
+			if m := r.next(t); m.Seq != want {
+				t.Fatalf("partition %d: got sequence %d, want %d", p, m.Seq, want)
+			}
+		}
+		r.stop()
+		if err := <-r.done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestSharedReaderRefusesASecondReadOfAPartition(t *testing.T) {
 	d := newDurable(t, 2, true)
 	d.store(t, "location.a", location(0))

@@ -82,6 +82,7 @@ func (k *Keeper) turn(ctx context.Context) {
 	}
 	k.registerRev = rev
 	joined, left := k.core.observe(began, k.now(), s)
+	k.publish() // before anybody is told
 	tellEach(k.cfg.Hooks.Joined, joined)
 	tellEach(k.cfg.Hooks.Left, left)
 	if k.Valid() {

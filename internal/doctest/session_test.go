@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	blockWithin  = 3 * time.Minute // a build on a busy machine takes its time
+	blockWithin  = 3 * time.Minute  // a build on a busy machine takes its time
 	outputWithin = 90 * time.Second // an open window lasts up to 36 s
 	marker       = "@@doctest"
 )

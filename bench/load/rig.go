@@ -340,7 +340,7 @@ func (r *rig) settle(ctx context.Context) error {
 			return err
 		}
 		now := []float64{
-			sum(series, "tripline_lane_depth") + sum(series, "tripline_fallback_depth"), // what waits
+			r.waiting(series),
 			sum(series, "tripline_fixes_total"), sum(series, "tripline_deliveries_total"),
 		}
 		if !slices.Equal(now, last) {
@@ -351,6 +351,20 @@ func (r *rig) settle(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// waiting is how many triggers wait for consumers that answer.
+func (r *rig) waiting(series map[string]float64) float64 {
+	total := 0.0
+	for _, c := range r.consumers {
+		if c.kind == kindHang {
+			continue
+		}
+		for _, metric := range []string{"tripline_lane_depth", "tripline_fallback_depth"} {
+			total += series[fmt.Sprintf("%s{consumer=%q}", metric, c.name)]
+		}
+	}
+	return total
 }
 
 // sleep waits, unless ctx ends first.

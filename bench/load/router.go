@@ -57,7 +57,7 @@ func (r *routerRole) start(ctx context.Context, path string) (any, error) {
 		defer close(r.done)
 		r.err = app.Run(ctx, cfg, app.Options{
 			Version: "load",
-			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+			Log:     slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 			Started: func(s app.Started) { started <- s },
 		})
 	}()

@@ -91,9 +91,11 @@ func (r *run) openRouters(binary, natsConfig string) error {
 			t.forgiven = func() bool { return !t.up.Load() }
 		}
 		t.started = func() {
-			r.begins.Store(int64(r.since()))
-			if r.Replicas > 1 {
-				r.begins.Store(math.MaxInt64) // one takes over from another at any time
+			switch {
+			case r.Replicas > 1:
+				r.again.Store(math.MaxUint64) // one takes over from another at any time
+			case r.fleet != nil:
+				r.again.Store(r.fleet.last())
 			}
 		}
 		if i > 0 {

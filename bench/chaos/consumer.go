@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,7 +51,7 @@ type consumer struct {
 	url    string
 	server *http.Server
 	since  func() time.Duration // the run's clock
-	begins *atomic.Int64        // when a router was last started, on that clock
+	again  *atomic.Uint64       // positions up to this may have been judged twice
 
 	mu          sync.Mutex // guards what follows
 	taken       map[string]*taken
@@ -58,7 +61,7 @@ type consumer struct {
 	resequenced []offence // repeats that a consumer can't tell by their sequence
 }
 
-func serveConsumer(d downstream, seed, number uint64, since func() time.Duration, begins *atomic.Int64) (*consumer, error) {
+func serveConsumer(d downstream, seed, number uint64, since func() time.Duration, again *atomic.Uint64) (*consumer, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("serving the consumer %s: %w", d.name, err)
@@ -68,7 +71,7 @@ func serveConsumer(d downstream, seed, number uint64, since func() time.Duration
 		temper:     newTemper(seed, number),
 		url:        "http://" + listener.Addr().String() + "/triggers",
 		since:      since,
-		begins:     begins,
+		again:      again,
 		taken:      map[string]*taken{},
 		highest:    map[string]newest{},
 	}
@@ -129,17 +132,26 @@ func (c *consumer) take(d delivery) {
 		return
 	}
 	if last := c.highest[d.Subject]; d.Sequence <= last.sequence {
-		// What became a dead letter just before a kill is judged again after
-		// it, as everything that was settled and not yet saved is: here that
-		// is a repeat of a trigger that never came. It is behind those that
-		// came before the kill, and its sequence says so.
-		if !c.givesUp || int64(last.at) > c.begins.Load() {
+		// What was settled and not yet saved at a kill is judged again after
+		// it. Where it was settled as a dead letter that repeats a trigger
+		// that never came, behind those that did come. Its sequence says so.
+		if !c.givesUp || position(d.Sequence) > c.again.Load() {
 			c.reordered = append(c.reordered, offence{c.name, d.ID, d.Subject,
 				fmt.Sprintf("sequence %s after %s, which came at %.1f s", d.Sequence, last.sequence, last.at.Seconds()), now})
 		}
 		return
 	}
 	c.highest[d.Subject] = newest{d.Sequence, now}
+}
+
+// position is that of the message that made the trigger happen.
+func position(sequence string) uint64 {
+	text, _, _ := strings.Cut(sequence, ".")
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return math.MaxUint64
+	}
+	return n
 }
 
 // missing returns the expected triggers that it has not taken.

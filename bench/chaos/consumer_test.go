@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -29,7 +30,7 @@ func TestConsumerTellsOffencesFromWhatIsAllowed(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &consumer{
 				downstream: downstream{name: "test"}, since: func() time.Duration { return 0 },
-				taken: map[string]*taken{}, highest: map[string]newest{},
+				again: new(atomic.Uint64), taken: map[string]*taken{}, highest: map[string]newest{},
 			}
 			for _, d := range tc.got {
 				c.take(d)

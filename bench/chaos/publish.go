@@ -34,8 +34,9 @@ type fleet struct {
 	stored  atomic.Int64
 	retries atomic.Int64
 
-	mu     sync.Mutex           // guards positions
-	placed map[string]placement // by message id
+	mu      sync.Mutex           // guards positions
+	placed  map[string]placement // by message id
+	highest uint64               // position of what is stored
 }
 
 // placement is where and when a message was stored.
@@ -118,6 +119,7 @@ func (f *fleet) publish(running context.Context, l location) error {
 			f.stored.Add(1)
 			f.mu.Lock()
 			defer f.mu.Unlock()
+			f.highest = max(f.highest, ack.Sequence)
 			if _, ok := f.placed[l.id]; !ok {
 				f.placed[l.id] = placement{ack.Sequence, f.since()}
 			}
@@ -132,6 +134,13 @@ func (f *fleet) publish(running context.Context, l location) error {
 			return fmt.Errorf("message %s is not stored: %w", l.id, err)
 		}
 	}
+}
+
+// last is the highest position so far.
+func (f *fleet) last() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.highest
 }
 
 func (f *fleet) placement(message string) (placement, bool) {

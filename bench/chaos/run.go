@@ -21,7 +21,7 @@ type options struct {
 	Devices  int
 	Rate     float64 // messages per second
 	Longest  time.Duration
-	Drain    time.Duration // the wait for the last trigger
+	Drain    time.Duration // the wait for the next trigger at the end
 	Replicas int           // routers
 	NATS     int           // servers of a cluster; 0 or 1: none
 	External bool
@@ -46,7 +46,7 @@ type run struct {
 	members    []*process // of the cluster of servers
 	faults     int        // of these
 	kills      int
-	begins     atomic.Int64   // when a router was last started, on the run's clock
+	again      atomic.Uint64  // the last position stored when a router was started
 	stops      int            // in order
 	background sync.WaitGroup // what an operator has asked for
 
@@ -102,7 +102,7 @@ func (r *run) open(ctx context.Context) (err error) {
 	list := downstreams()
 	checks := map[string]wants{}
 	for i, d := range list {
-		c, err := serveConsumer(d, r.Seed, uint64(i), r.since, &r.begins)
+		c, err := serveConsumer(d, r.Seed, uint64(i), r.since, &r.again)
 		if err != nil {
 			return err
 		}
@@ -345,7 +345,7 @@ func (r *run) drain(ctx context.Context) error {
 		case left == 0:
 			r.say("drained in %.1f s", (now - begun).Seconds())
 			return r.pause(ctx, 1500*time.Millisecond)
-		case now-begun > r.Drain, now-since > r.Drain*3/4:
+		case now-begun > 4*r.Drain, now-since > r.Drain:
 			r.say("gave up on %d deliveries after %.1f s: %s", left, (now - begun).Seconds(), r.router.consumers(ctx))
 			return nil
 		case now-said > 2*time.Second:

@@ -107,8 +107,8 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) (err error) {
 	}
 	defer s.close()
 	if err := s.open(ctx); err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return nil
+		if ctx.Err() != nil {
+			return nil // stopped while it was starting
 		}
 		return err
 	}

@@ -144,15 +144,11 @@ func (m *member) gate(p *parts) func() bool {
 	return m.turns.open
 }
 
-// linesEvery is how often a consumer's log says the same again at most.
-const linesEvery = 10 * time.Second
-
 // hooks counts, tells the live page and the observer, and logs what an
 // operator has to know.
 func (m *member) hooks(p *parts) fallback.Hooks {
 	h := p.metrics.Outlet(m.name)
 	counted := h
-	lines := newPacer(linesEvery)
 	h.Delivered = func(d fallback.Delivery) {
 		counted.Delivered(d)
 		if d.Probe {
@@ -174,17 +170,13 @@ func (m *member) hooks(p *parts) fallback.Hooks {
 	}
 	h.Died = func(r fallback.DeadReason) {
 		counted.Died(r)
-		lines.say("dead "+string(r), func(unsaid int) {
-			p.log.Warn("a trigger became a dead letter", "consumer", m.name, "reason", r, "more_since_last", unsaid)
-		})
+		p.log.Warn("a trigger became a dead letter", "consumer", m.name, "reason", r)
 	}
 	h.Disabled = func() {
 		p.log.Error("the consumer answered 410 Gone: it is off until a reload, its triggers are parked", "consumer", m.name)
 	}
 	h.QueueError = func(doing string, err error) {
-		lines.say("queue "+doing, func(unsaid int) {
-			p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", err, "more_since_last", unsaid)
-		})
+		p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", err)
 	}
 	h.Panicked = func(value any, stack []byte) {
 		p.log.Error("a sink panicked", "consumer", m.name, "panic", value, "stack", string(stack))

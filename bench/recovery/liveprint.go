@@ -13,7 +13,7 @@ import (
 )
 
 // tooLate is how late a machine can be before that trips breakers.
-const tooLate = 10 * time.Millisecond
+const tooLate = limit / 5
 
 // watch shows how it goes, until all have recovered or ctx ends.
 func (r *liveRun) watch(ctx context.Context, s app.Started) {

@@ -17,7 +17,7 @@ const (
 	markEvery  = 1024
 	maxMarkers = 56
 	// stalledAfter is how long no marker may be answered.
-	stalledAfter = 20 * time.Second
+	stalledAfter = 60 * time.Second
 	// leadTime is from a job's answer to its first fix, so that those who
 	// measure are told of the schedule in time.
 	leadTime = 50 * time.Millisecond

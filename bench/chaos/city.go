@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -104,9 +105,7 @@ func cityFences() []byte {
 
 func feature(id, tag string, props, geometry object) object {
 	all := object{"name": id, "tags": []string{tag}}
-	for k, v := range props {
-		all[k] = v
-	}
+	maps.Copy(all, props)
 	return object{"type": "Feature", "id": id, "properties": all, "geometry": geometry}
 }
 

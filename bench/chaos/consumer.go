@@ -179,9 +179,3 @@ func (c *consumer) unexpected(expected map[string]*expectation) []offence {
 	}
 	return out
 }
-
-func (c *consumer) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.taken)
-}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -70,9 +71,7 @@ func (e *expectations) of(consumer string) map[string]*expectation {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	out := make(map[string]*expectation, len(e.sets[consumer]))
-	for id, x := range e.sets[consumer] {
-		out[id] = x
-	}
+	maps.Copy(out, e.sets[consumer])
 	return out
 }
 

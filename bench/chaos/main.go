@@ -49,7 +49,8 @@ func mainWithCode() int {
 	if opts.Seed == 0 {
 		opts.Seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// SIGPIPE: whoever reads our output has gone; the rest has to be tidied up.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 
 	v, err := execute(ctx, opts)

@@ -78,6 +78,7 @@ func TestTheBreakersOfAFleetProbeAsOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some open windows")
 	}
+	t.Parallel()
 	c := &cluster{t: t, hook: newHook(t)}
 	url := natstest.Start(t).URL
 	c.js = connect(t, url)

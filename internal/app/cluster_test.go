@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,6 +44,7 @@ func startCluster(t *testing.T) *cluster {
 	if testing.Short() {
 		t.Skip("a cluster takes seconds")
 	}
+	t.Parallel() // they wait more than they work
 	c := &cluster{Cluster: natstest.StartCluster(t, 3), t: t, hook: newHook(t)}
 	c.js = connect(t, c.URL)
 	return c
@@ -236,8 +238,7 @@ func first(got []trigger) []trigger {
 	return out
 }
 
-// started asks a running replica for the partition's state, to be sure that
-// what it holds is loaded.
+// ready waits until the routers are.
 func (c *cluster) ready(routers ...*child) {
 	c.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -272,14 +273,19 @@ func TestAKilledReplicasPartitionsMove(t *testing.T) {
 	b, d := c.router(c.URL), c.router(c.URL)
 	c.share(a, b, d)
 	c.drive()
-	c.rounds(10)
+	c.rounds(5)
+	// The consumer is away meanwhile: what is parked goes with the partitions.
+	c.hook.answers(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusInternalServerError) })
+	c.rounds(5)
 	a.kill()
 	took := c.share(b, d)
 	t.Logf("its partitions moved within %v", took)
 	if limit := hurried.TTL + 2*time.Second; took > limit {
 		t.Errorf("its partitions moved after %v, want %v", took, limit)
 	}
-	c.rounds(10)
+	c.rounds(5)
+	c.hook.answers(nil)
+	c.rounds(5)
 	c.finish()
 	c.ready(b, d)
 }

@@ -52,8 +52,7 @@ type parts struct {
 	hub        *live.Hub
 	observer   Observer
 	log        *slog.Logger
-	replicas   int       // of the streams
-	origin     time.Time // of the breakers' clocks, to turn them into dates
+	replicas   int // of the streams
 	// holds says whether a partition is leased to this process; nil: all are
 	// its own.
 	holds    func(partition int) bool

@@ -15,8 +15,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/internal/natstest"
+	"github.com/tripline/tripline/internal/state"
 	"github.com/tripline/tripline/router/sinktest"
 )
 
@@ -379,4 +381,30 @@ func TestRollingRestart(t *testing.T) {
 	}
 	c.finish()
 	c.ready(routers...)
+}
+
+// Somebody else claims a partition that is leased to us: it stops at once, and
+// as the lease is ours, it is claimed again and goes on.
+func TestAPartitionThatIsFencedStartsAgain(t *testing.T) {
+	c := &cluster{t: t, hook: newHook(t)}
+	url := natstest.Start(t).URL
+	c.js = connect(t, url)
+	path := write(t, strings.NewReplacer("URL", url, "HOOK", c.hook.URL).Replace(fleetConfig))
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "city.geojson"), []byte(square), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, path, func(o *app.Options) { o.Leases, o.Home = hurried, nowhere })
+	c.drive()
+	c.rounds(3)
+	intruder, err := state.Open(t.Context(), c.js, state.Config{Namespace: "tripline", Partitions: clusterPartitions, MaxBytes: 256 << 20 / 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range clusterPartitions {
+		if _, err := intruder.Claim(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.rounds(3)
+	c.finish()
 }

@@ -90,28 +90,31 @@ func (s *service) serve(stay lease.Stay) error {
 	number := stay.Partition
 	// ctx ends when the partition is to stop, lost when it is to stop at once.
 	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	lost, lose := context.WithCancel(context.Background())
-	defer lose()
+	done := make(chan struct{})
 	var follow sync.WaitGroup
-	defer follow.Wait()
 	follow.Go(func() {
 		select {
 		case <-stay.HandOver:
+			stop()
 		case <-stay.Lost:
-		case <-ctx.Done():
+		case <-done:
+			return
 		}
-		stop()
-	})
-	follow.Go(func() {
 		select {
 		case <-stay.Lost:
 			lose()
 			s.roster.abandon(number)
-		case <-lost.Done():
+			stop()
+		case <-done:
 		}
 	})
-	defer lose()
+	defer func() {
+		close(done)
+		follow.Wait()
+		stop()
+		lose()
+	}()
 
 	err := s.runHeld(ctx, number)
 	if lost.Err() != nil || errors.Is(err, router.ErrFenced) {
@@ -123,7 +126,7 @@ func (s *service) serve(stay lease.Stay) error {
 	limit, cancel := context.WithTimeout(lost, handOverTimeout)
 	defer cancel()
 	s.roster.disown(limit, number, s.cfg.ShutdownGrace)
-	if p := s.held.get(number); p != nil {
+	if p := s.held.get(number); p != nil && p.Status().Started {
 		if closing := p.Close(limit); closing != nil && lost.Err() == nil {
 			s.log.Warn("saving the progress of a partition that is handed over; its next owner reads the rest again", "partition", number, "err", closing)
 		}

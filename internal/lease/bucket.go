@@ -153,8 +153,7 @@ func (b *bucket) remove(ctx context.Context, rev uint64) error {
 // refused says whether the expected revision was not met. A replicated stream
 // has a code of its own for it.
 func refused(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 			api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 	}

@@ -18,6 +18,8 @@ const (
 	turnEvery = 100 * time.Millisecond
 	// turnLook is how often the own probes are looked at during a turn.
 	turnLook = 25 * time.Millisecond
+	// turnAgain is the pause before the turn is given back again.
+	turnAgain = 500 * time.Millisecond
 	// turnUnused ends a turn in which nothing is probed: there is nothing to
 	// probe with, and others wait.
 	turnUnused = time.Second
@@ -74,7 +76,7 @@ func (t *turnstile) run(ctx context.Context) {
 		t.mine.Store(true)
 		t.last(ctx)
 		t.mine.Store(false)
-		t.release(context.WithoutCancel(ctx))
+		t.release(ctx)
 	}
 }
 
@@ -120,16 +122,24 @@ func (t *turnstile) last(ctx context.Context) {
 	}
 }
 
-// release gives the turn back once no probe of it is in flight. The breaker
-// bounds how long that takes.
+// release gives the turn back once no probe of it is in flight, which the
+// breaker bounds. It goes on trying, or nobody else could ever probe; but if
+// we want the turn again meanwhile, we have it.
 func (t *turnstile) release(ctx context.Context) {
 	for t.look().ProbesInFlight > 0 {
-		sleep(ctx, turnLook)
+		sleep(context.WithoutCancel(ctx), turnLook)
 	}
-	ask, cancel := context.WithTimeout(ctx, turnWithin)
-	defer cancel()
-	if err := t.turns.Release(ask, t.name); err != nil {
-		t.log.Warn("giving back the turn to probe; it ends with this replica's leases, or its next turn", "consumer", t.name, "err", err)
+	for {
+		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnWithin)
+		err := t.turns.Release(ask, t.name)
+		cancel()
+		if err == nil {
+			return
+		}
+		t.log.Warn("giving back the turn to probe; it is tried again", "consumer", t.name, "err", err)
+		if len(t.wanted) > 0 || !sleep(ctx, turnAgain) {
+			return
+		}
 	}
 }
 

@@ -30,12 +30,16 @@ type core struct {
 	state breaker.State // as last observed
 
 	partitions []*partition // by number, nil where there is none
-	spare      []*slot      // slots that can be used again
-	wakes      wakes
-	ramp       *breaker.Ramp
-	ordinary   func() time.Duration // what a call ordinarily takes
-	rate       bucket
-	leftover   []leftover // settled items that could not be deleted
+	// gone are the partitions that were given up. What is still offered to
+	// them is forgotten, like what they had in memory: parked behind that, it
+	// would overtake it.
+	gone     map[int]bool
+	spare    []*slot // slots that can be used again
+	wakes    wakes
+	ramp     *breaker.Ramp
+	ordinary func() time.Duration // what a call ordinarily takes
+	rate     bucket
+	leftover []leftover // settled items that could not be deleted
 
 	// Lines of slots that wait for a turn at a worker. A slot that is not
 	// busy and has something to do stands in exactly one of them.
@@ -109,7 +113,7 @@ type leftover struct {
 }
 
 func newCore(cfg *Config, ramp *breaker.Ramp, ordinary func() time.Duration) *core {
-	c := &core{cfg: cfg, ramp: ramp, ordinary: ordinary, rate: newBucket(cfg.MaxRate), out: new(effects)}
+	c := &core{cfg: cfg, ramp: ramp, ordinary: ordinary, rate: newBucket(cfg.MaxRate), gone: map[int]bool{}, out: new(effects)}
 	c.parks.kind = parkLink
 	return c
 }

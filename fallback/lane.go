@@ -8,8 +8,12 @@ import (
 
 // offer takes a trigger. It returns false, and has not taken it, when what
 // waits outside the lane has reached its bound: then it is to be offered
-// again when there is room.
+// again when there is room. What is offered to a partition that was given up
+// stays unsettled for good.
 func (c *core) offer(now time.Duration, e *entry) bool {
+	if c.gone[e.trigger.Partition] {
+		return true
+	}
 	s := c.slot(Slot{e.trigger.Partition, e.trigger.Slot})
 	p := c.partitions[s.id.Partition]
 	inLane := s.state == live && p.owned && !p.closing
@@ -40,6 +44,9 @@ func (c *core) offer(now time.Duration, e *entry) bool {
 
 // redrive takes a trigger that is to be parked after all that its slot has.
 func (c *core) redrive(now time.Duration, e *entry) {
+	if c.gone[e.trigger.Partition] {
+		return
+	}
 	e.reason = ReasonRedrive
 	s := c.slot(Slot{e.trigger.Partition, e.trigger.Slot})
 	if s.state == live && c.partitions[s.id.Partition].owned {

@@ -13,6 +13,7 @@ func (c *core) owned(now time.Duration, number int, table map[Slot]int) {
 	p := c.partition(number)
 	was := p.owned
 	p.owned, p.closing = true, false
+	delete(c.gone, number)
 	for id, n := range table {
 		if s := c.slot(id); n > s.stored {
 			c.addStored(s, n-s.stored)
@@ -94,6 +95,7 @@ func (p *partition) quiet() bool {
 func (c *core) drop(number int) {
 	p := c.partition(number)
 	c.partitions[number] = nil
+	c.gone[number] = true
 	c.leftover = slices.DeleteFunc(c.leftover, func(l leftover) bool { return l.s.id.Partition == number })
 	for _, s := range p.slots {
 		if s == nil {

@@ -58,9 +58,10 @@ type ours struct {
 	st breaker.State
 }
 
-func ofBreaker(c breaker.Config) func(*sim, *rand.Rand) policy {
+func ofBreaker(standard breaker.Config) func(*sim, *rand.Rand) policy {
 	return func(s *sim, rng *rand.Rand) policy {
 		p := &ours{}
+		c := standard // runs go side by side, each with a breaker of its own
 		c.P99, c.Timeout, c.Rand = limit, clientTimeout, rng.Float64
 		c.Hooks.Transition = func(t breaker.Transition) {
 			p.st = t.To

@@ -82,6 +82,7 @@ func holds(t *testing.T, js jetstream.JetStream, device string) (n int) {
 }
 
 func TestParkedTriggersAreListedShownAndPurged(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	hook.answers(refuse(500))
 	service := start(t, withoutDwell(t, hook.URL))
@@ -146,6 +147,7 @@ func TestParkedTriggersAreListedShownAndPurged(t *testing.T) {
 }
 
 func TestDeadLettersAreRedrivenInOrderAndMarked(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	hook.answers(refuse(422)) // it will never take them
 	service := start(t, withoutDwell(t, hook.URL))
@@ -194,6 +196,7 @@ func TestDeadLettersAreRedrivenInOrderAndMarked(t *testing.T) {
 }
 
 func TestAForgottenDeviceLeavesNothing(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	hook.answers(refuse(422))
 	path := withoutDwell(t, hook.URL)
@@ -250,6 +253,7 @@ func TestAForgottenDeviceLeavesNothing(t *testing.T) {
 }
 
 func TestARemovedConsumerLeavesAnOrphan(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	hook.answers(refuse(500))
 	path := withoutDwell(t, hook.URL)

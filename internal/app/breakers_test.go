@@ -75,6 +75,7 @@ func (s *states) await(t *testing.T, what string, is func(breaker.State) bool) {
 // more probes in flight than one, and the first that closes spares the others
 // their windows.
 func TestTheBreakersOfAFleetProbeAsOne(t *testing.T) {
+	long(t)
 	if testing.Short() {
 		t.Skip("takes some open windows")
 	}

@@ -41,6 +41,18 @@ type cluster struct {
 	fleet *fleet
 }
 
+// wholeCluster, if set, runs every story of a cluster; without it there is one.
+const wholeCluster = "TRIPLINE_CLUSTER"
+
+// long skips a test that takes elections and leases to run out, unless it is
+// asked for: CI does.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv(wholeCluster) == "" {
+		t.Skipf("takes half a minute of waiting: set %s=1", wholeCluster)
+	}
+}
+
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
@@ -295,6 +307,7 @@ func TestAKilledReplicasPartitionsMove(t *testing.T) {
 // A process that stands still beyond its leases and goes on finds them gone:
 // it delivers nothing of what it still has, and joins anew.
 func TestAReplicaThatStoodStillIsHarmless(t *testing.T) {
+	long(t)
 	c := startCluster(t)
 	a := c.router(c.URL)
 	b, d := c.router(c.URL), c.router(c.URL)
@@ -318,6 +331,7 @@ func TestAReplicaThatStoodStillIsHarmless(t *testing.T) {
 // One replica is cut off from the servers for longer than its leases last, and
 // comes back.
 func TestAReplicaThatIsCutOffIsHarmless(t *testing.T) {
+	long(t)
 	c := startCluster(t)
 	relay := sinktest.NewRelay(t, c.Members[0].Client)
 	a := c.router("nats://" + relay.Addr)
@@ -344,6 +358,7 @@ func TestAReplicaThatIsCutOffIsHarmless(t *testing.T) {
 // The server that leads the locations, the state and the leases ends without
 // a word; an election takes longer than the leases of this test last.
 func TestTheStreamsLeaderEnds(t *testing.T) {
+	long(t)
 	c := startCluster(t)
 	a := c.router(c.URL)
 	b, d := c.router(c.URL), c.router(c.URL)
@@ -362,6 +377,7 @@ func TestTheStreamsLeaderEnds(t *testing.T) {
 
 // Everything is restarted, one after the other: servers and routers.
 func TestRollingRestart(t *testing.T) {
+	long(t)
 	c := startCluster(t)
 	routers := []*child{c.router(c.URL), c.router(c.URL), c.router(c.URL)}
 	c.share(routers...)

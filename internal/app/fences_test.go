@@ -34,6 +34,7 @@ func do(t *testing.T, method, url, body string) (int, string) {
 }
 
 func TestFencesChangeAtRunTime(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	path := squareService(t, hook.URL, true)
 	config, err := os.ReadFile(path)
@@ -122,6 +123,7 @@ func TestFencesChangeAtRunTime(t *testing.T) {
 }
 
 func TestWithoutABucketFencesAreReadOnly(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	service := start(t, squareService(t, hook.URL, true))
 	if status, text := do(t, "PUT", service.Admin+"/api/v1/fences/gate", circle); status != 409 || !strings.Contains(text, "kv: true") {

@@ -146,6 +146,7 @@ func counter(t *testing.T, service running, name, consumer string) (sum int) {
 // R16: a full queue that blocks makes everything wait, says so, and loses
 // nothing.
 func TestR16_AFullQueueThatBlocksHoldsEverythingUpVisibly(t *testing.T) {
+	t.Parallel()
 	service, van, sick, well := overfill(t, "block")
 	awaitReady(t, service.Admin, "that the queue of sick is full", func(ready bool, text string) bool {
 		return !ready && strings.Contains(text, "consumer sick") && strings.Contains(text, "on_full: block")
@@ -162,6 +163,7 @@ func TestR16_AFullQueueThatBlocksHoldsEverythingUpVisibly(t *testing.T) {
 // R16: a full queue may make room with its oldest, which are kept as dead
 // letters and can be sent again.
 func TestR16_AFullQueueThatBuriesCanBeRedriven(t *testing.T) {
+	t.Parallel()
 	service, van, sick, well := overfill(t, "dead")
 	van.awaitAll(t, well)
 	dead := func() int { return counter(t, service, "tripline_dead_letters_total", "sick") }
@@ -181,6 +183,7 @@ func TestR16_AFullQueueThatBuriesCanBeRedriven(t *testing.T) {
 
 // R16: a full queue may drop the newest, and counts them.
 func TestR16_AFullQueueThatDropsCountsThem(t *testing.T) {
+	t.Parallel()
 	service, van, sick, well := overfill(t, "drop")
 	van.awaitAll(t, well)
 	dropped := func() int { return counter(t, service, "tripline_dropped_total", "sick") }

@@ -203,6 +203,7 @@ func geolife(t *testing.T, dir, listen, hook string) string {
 }
 
 func TestRealTracesThroughTheService(t *testing.T) {
+	t.Parallel()
 	dir := realData(t)
 	rows := readRows(t, dir)
 	want := expectedTransitions(t, dir, rows)
@@ -234,6 +235,7 @@ func TestRealTracesThroughTheService(t *testing.T) {
 }
 
 func TestRealTracesSurviveKill(t *testing.T) {
+	t.Parallel()
 	dir := realData(t)
 	rows := readRows(t, dir)
 	want := expectedTransitions(t, dir, rows)

@@ -46,6 +46,7 @@ func awaitReadiness(t *testing.T, service running, check string, ok bool, reason
 // A full queue that blocks makes the service not ready, with a reason; after
 // the operator has made room it is ready again, and nothing is lost.
 func TestReadinessFailsWhileAFullQueueBlocks(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	hook.answers(refuse(500))
 	path := withoutDwell(t, hook.URL)
@@ -82,6 +83,7 @@ func TestReadinessFailsWhileAFullQueueBlocks(t *testing.T) {
 }
 
 func TestReadinessFailsWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	server := natstest.Start(t)
 	path := withoutDwell(t, hook.URL)

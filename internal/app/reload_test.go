@@ -91,6 +91,7 @@ func reload(t *testing.T, service running, status int, contains string) {
 // R14: a reload loses nothing in flight, resets no breaker that it doesn't
 // touch, and keeps the backlog of a removed consumer.
 func TestR14_ReloadDropsNothing(t *testing.T) {
+	t.Parallel()
 	first, second := newHook(t), newHook(t)
 	path := squareService(t, first.URL, true)
 	service := start(t, path)
@@ -175,6 +176,7 @@ func TestR14_ReloadDropsNothing(t *testing.T) {
 
 // A consumer that answered 410 Gone is off until a reload.
 func TestReloadCallsAGoneConsumerAgain(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	hook.answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
 	service := start(t, squareService(t, hook.URL, true))

@@ -55,6 +55,7 @@ type submitAnswer struct {
 }
 
 func TestSubmitIsAnsweredAfterTheFixWasJudged(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []struct {
 		name    string
 		durable bool
@@ -114,6 +115,7 @@ func TestSubmitIsAnsweredAfterTheFixWasJudged(t *testing.T) {
 
 // A parked device that stops sending still dwells: ticks move the time on.
 func TestDwellFiresWithoutFurtherFixes(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	service := start(t, squareService(t, hook.URL, true))
 	nc := connect(t, service.NATS).Conn()
@@ -127,6 +129,7 @@ func TestDwellFiresWithoutFurtherFixes(t *testing.T) {
 }
 
 func TestAdminShowsHealthMetricsAndConsumers(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	service := start(t, squareService(t, hook.URL, true))
 	nc := connect(t, service.NATS).Conn()
@@ -175,6 +178,7 @@ func text(t *testing.T, url string) string {
 }
 
 func TestAFenceFileThatChangesIsTakenUp(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	path := squareService(t, hook.URL, true)
 	service := start(t, path)
@@ -196,6 +200,7 @@ func TestAFenceFileThatChangesIsTakenUp(t *testing.T) {
 }
 
 func TestWhatIsInUseIsNamed(t *testing.T) {
+	t.Parallel()
 	hook := newHook(t)
 	path := squareService(t, hook.URL, true)
 	start(t, path)

@@ -105,6 +105,11 @@ func permanent(err error) bool {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return true
 	}
+	// A server that wants a certificate and gets none hangs up right after the
+	// handshake; its alert may come too late to be read.
+	if errors.Is(err, nats.ErrTLS) && strings.Contains(err.Error(), "closed by remote after TLS handshake") {
+		return true
+	}
 	// The server's word on our certificate; crypto/tls has no public type for it.
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")

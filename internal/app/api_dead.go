@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tripline/tripline/fallback"
+	"github.com/tripline/tripline/fallback/jetqueue"
 )
 
 // shownDead is a dead letter.
@@ -74,10 +75,14 @@ func (s *service) showOneDead(r *http.Request) (any, error) {
 // eachDead does something with the dead letters that a filter accepts, in
 // their order, and returns how often it went well. Those that died since it
 // began are left: a redriven trigger may die again, and would go round.
-func eachDead(r *http.Request, m *member, f fallback.Filter, do func(fallback.DeadLetter) error) (int, error) {
-	began, n := time.Now(), 0
+func (s *service) eachDead(r *http.Request, m *member, f fallback.Filter, do func(fallback.DeadLetter) error) (int, error) {
+	stream, err := s.nats.js.Stream(r.Context(), jetqueue.DeadStreamName(s.cfg.NATS.Namespace))
+	if err != nil {
+		return 0, fmt.Errorf("looking for the newest dead letter: %w", err)
+	}
+	newest, n := stream.CachedInfo().State.LastSeq, 0
 	for d, err := range m.queue.Dead(r.Context(), f) {
-		if err == nil && d.Died.After(began) {
+		if err == nil && d.Seq > newest {
 			break
 		}
 		if err == nil {
@@ -93,7 +98,7 @@ func eachDead(r *http.Request, m *member, f fallback.Filter, do func(fallback.De
 
 func (s *service) redrive(r *http.Request, m *member, f fallback.Filter) (any, error) {
 	elsewhere := 0
-	n, err := eachDead(r, m, f, func(d fallback.DeadLetter) error {
+	n, err := s.eachDead(r, m, f, func(d fallback.DeadLetter) error {
 		err := m.outlet.Redrive(r.Context(), d)
 		if errors.Is(err, fallback.ErrNotHeld) {
 			elsewhere++
@@ -161,7 +166,7 @@ func (s *service) purgeDead(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := eachDead(r, m, f, func(d fallback.DeadLetter) error { return m.queue.DeleteDead(r.Context(), d.Seq) })
+	n, err := s.eachDead(r, m, f, func(d fallback.DeadLetter) error { return m.queue.DeleteDead(r.Context(), d.Seq) })
 	s.log.Info("an operator purged dead letters", "consumer", m.name, "purged", n, "query", r.URL.RawQuery, "err", err)
 	if err != nil {
 		return nil, err

@@ -320,9 +320,14 @@ func geoJSONIsPasted(t *testing.T, b *browser, api *backend) {
 	b.shot("paste")
 	b.click("dialog .primary")
 	b.until("the fence is put", func() bool { return api.fence("pasted") != nil })
-	b.write("#find", "pasted")
-	b.press('\uE007')
-	b.until("its name is text, not markup", func() bool { return b.text("#details-title") == "<b>Pasted</b>" })
+	b.until("its name is text, not markup", func() bool {
+		if b.text("#details-title") == "<b>Pasted</b>" {
+			return true
+		}
+		b.write("#find", "pasted") // the page may not know it yet
+		b.press('\uE007')
+		return false
+	})
 	b.click("#details-close")
 }
 

@@ -82,6 +82,9 @@ func (m *modeResult) measureMaximum(ctx context.Context, r *rig, o options) erro
 		if err != nil {
 			return err
 		}
+		if g.rate() == 0 || p.rate() == 0 {
+			return fmt.Errorf("nothing was read within %v: the machine is too busy, or --time is too short", o.Time)
+		}
 		ratios = append(ratios, g.rate()/p.rate())
 		plains, ours = append(plains, p.rate()), append(ours, g.rate())
 		allocs, cpu = append(allocs, g.Allocs/g.Count), append(cpu, g.CPU/g.Count/1e3)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/tripline/tripline/geofence"
@@ -74,9 +75,7 @@ func (f *fences) update(ctx context.Context, u fencekv.Update) error {
 	next := u.Fences
 	if !u.Whole {
 		next = make(map[string]*geofence.Fence, len(f.fromBucket))
-		for id, fence := range f.fromBucket {
-			next[id] = fence
-		}
+		maps.Copy(next, f.fromBucket)
 		for id, fence := range u.Fences {
 			if fence == nil {
 				delete(next, id)

@@ -5,6 +5,7 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 )
 
@@ -72,9 +73,7 @@ func Fences() []byte {
 
 func feature(id, tag string, props, geometry object) object {
 	all := object{"name": id, "tags": []string{tag}}
-	for k, v := range props {
-		all[k] = v
-	}
+	maps.Copy(all, props)
 	return object{"type": "Feature", "id": id, "properties": all, "geometry": geometry}
 }
 

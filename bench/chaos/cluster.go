@@ -90,9 +90,14 @@ func (r *run) openRouters(binary, natsConfig string) error {
 			// With a server that is away it may find that it can't start.
 			t.forgiven = func() bool { return !t.up.Load() }
 		}
-		// A call that was given up on may still be at work in the consumer: one
-		// that gets no second try can come behind later ones at any time.
-		t.started = func() { r.again.Store(math.MaxUint64) }
+		t.started = func() {
+			switch {
+			case r.Replicas > 1:
+				r.again.Store(math.MaxUint64) // one takes over from another at any time
+			case r.fleet != nil:
+				r.again.Store(r.fleet.last())
+			}
+		}
 		if i > 0 {
 			t.failed = r.routers[0].failed
 		}

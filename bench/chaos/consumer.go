@@ -18,6 +18,7 @@ import (
 // delivery is a trigger as a consumer got it.
 type delivery struct {
 	ID, Subject, Sequence string
+	late                  bool // the caller had hung up when it was taken
 	redriven              bool // an operator sent it again: it comes late on purpose
 }
 
@@ -100,6 +101,7 @@ func (c *consumer) serve(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(how.delay)
 	}
 	d.redriven = r.Header.Get("Tripline-Redriven") != ""
+	d.late = r.Context().Err() != nil
 	if how.takes {
 		c.take(d)
 	}
@@ -134,8 +136,9 @@ func (c *consumer) take(d delivery) {
 	if last := c.highest[d.Subject]; d.Sequence <= last.sequence {
 		// What was settled and not yet saved at a kill is judged again after
 		// it. Where it was settled as a dead letter that repeats a trigger
-		// that never came, behind those that did come. Its sequence says so.
-		if !c.givesUp || position(d.Sequence) > c.again.Load() {
+		// that never came, behind those that did come. Its sequence says so. So
+		// it does of a call that the router has given up on meanwhile, for good.
+		if !c.givesUp || !d.late && position(d.Sequence) > c.again.Load() {
 			c.reordered = append(c.reordered, offence{c.name, d.ID, d.Subject,
 				fmt.Sprintf("sequence %s after %s, which came at %.1f s", d.Sequence, last.sequence, last.at.Seconds()), now})
 		}

@@ -136,6 +136,13 @@ func (f *fleet) publish(running context.Context, l location) error {
 	}
 }
 
+// last is the highest position so far.
+func (f *fleet) last() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.highest
+}
+
 func (f *fleet) placement(message string) (placement, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/tripline/tripline/internal/ingest"
+	"github.com/tripline/tripline/internal/natsconn"
 )
 
 // check holds the rules that need more than one value, or more than a range.
@@ -65,11 +66,7 @@ func checkNATS(s *source, n *NATS) {
 		s.add("nats", "nats.user and nats.password go together")
 	}
 	checkKeyPair(s, "nats.tls", n.TLS.Cert, n.TLS.Key)
-	for _, f := range []struct{ key, path string }{
-		{"creds", n.Creds}, {"nkey", n.NKey}, {"tls.ca", n.TLS.CA}, {"tls.cert", n.TLS.Cert}, {"tls.key", n.TLS.Key},
-	} {
-		checkFile(s, Path("nats."+f.key), f.path)
-	}
+	checkNATSFiles(s, n)
 	if n.Replicas%2 == 0 && n.Replicas > 0 {
 		s.add("nats.replicas", "nats.replicas %d: an even number survives the loss of no more servers than the odd one below it; set %d", n.Replicas, n.Replicas-1)
 	}
@@ -87,10 +84,45 @@ func checkNATS(s *source, n *NATS) {
 	}
 }
 
+// nkeySeed finds a seed where the name of its file belongs; the folder of the
+// configuration stands before it by then.
+var nkeySeed = regexp.MustCompile(`(^|[/\\])S[A-Z2-7]{50,}$`)
+
+// checkNATSFiles reads the files that a connection takes, each for itself, so
+// that what is wrong with one is told at its key.
+func checkNATSFiles(s *source, n *NATS) {
+	if nkeySeed.MatchString(n.NKey) {
+		s.add("nats.nkey", "nats.nkey is the seed itself: write it into a file that only Tripline may read, and name that")
+	}
+	for _, f := range []struct{ key, path string }{
+		{"creds", n.Creds}, {"nkey", n.NKey}, {"tls.ca", n.TLS.CA}, {"tls.cert", n.TLS.Cert}, {"tls.key", n.TLS.Key},
+	} {
+		checkFile(s, Path("nats."+f.key), f.path)
+	}
+	if n.Embedded() || len(s.problems) > 0 {
+		return // it takes none, or what is not there can't be read
+	}
+	for _, f := range []struct {
+		key    Path
+		reader natsconn.Config
+	}{
+		{"nats.creds", natsconn.Config{Creds: n.Creds}},
+		{"nats.nkey", natsconn.Config{NKey: n.NKey}},
+		{"nats.tls.ca", natsconn.Config{CA: n.TLS.CA}},
+		{"nats.tls.cert", natsconn.Config{Cert: n.TLS.Cert, Key: n.TLS.Key}},
+	} {
+		if err := f.reader.Validate(); err != nil {
+			s.add(f.key, "%s: %v", f.key, err)
+		}
+	}
+}
+
 func checkEmbedded(s *source, n *NATS) {
-	for key, value := range map[Path]string{"nats.creds": n.Creds, "nats.nkey": n.NKey} {
+	for key, value := range map[Path]string{
+		"nats.creds": n.Creds, "nats.nkey": n.NKey, "nats.tls.ca": n.TLS.CA, "nats.tls.cert": n.TLS.Cert,
+	} {
 		if value != "" {
-			s.add(key, "%s is for an external server: set nats.url, or use user and password, or token, for the embedded one", key)
+			s.add(key, "%s is for an external server: set nats.url; the embedded one has no TLS, and takes user and password, or token", key)
 		}
 	}
 	open := n.User == "" && n.Token == ""
@@ -118,9 +150,17 @@ func checkFile(s *source, path Path, file string) {
 	switch {
 	case err != nil:
 		s.add(path, "%s: %v (relative paths start at the folder of this file)", path, err)
+		return
 	case info.IsDir():
 		s.add(path, "%s: %s is a folder, not a file", path, file)
+		return
 	}
+	f, err := os.Open(file)
+	if err != nil {
+		s.add(path, "%s: %v: let the user that Tripline runs as read it", path, err)
+		return
+	}
+	_ = f.Close()
 }
 
 // checkListen reports an address that can't be listened on.

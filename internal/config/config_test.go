@@ -171,6 +171,65 @@ func TestSecretsFromFilesAndEnvironment(t *testing.T) {
 	}
 }
 
+func TestNATSFilesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	const seed = "SUAGCIDTMVSWIIDGN5ZCA5DFON2HGLBAN5TCAMZSEBRHS5DFOMXC4LWGJM" // of "a seed for tests, of 32 bytes..."
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("seed.nk", seed, 0o600)
+	write("note", "not what it should be", 0o600)
+	write("locked", "x", 0)
+	tests := []struct{ setting, path, want string }{
+		{"nkey: seed.nk", "", ""},
+		{"nkey: note", "nats.nkey", "no nkey seed found"},
+		{"nkey: " + seed, "nats.nkey", "is the seed itself"},
+		{"creds: note", "nats.creds", "give a .creds file"},
+		{"creds: none", "nats.creds", "no such file"},
+		{"tls: {ca: note}", "nats.tls.ca", "no certificate in PEM"},
+		{"tls: {cert: note, key: note}", "nats.tls.cert", "client certificate"},
+	}
+	if os.Getuid() != 0 {
+		tests = append(tests, struct{ setting, path, want string }{"creds: locked", "nats.creds", "let the user that Tripline runs as read it"})
+	}
+	for _, tt := range tests {
+		_, err := config.Parse(filepath.Join(dir, "t.yaml"), []byte("nats:\n  url: nats://x\n  "+tt.setting+"\n"), environment(nil))
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s: got %v", tt.setting, err)
+			}
+			continue
+		}
+		p, ok := errors.AsType[config.Problem](err)
+		if !ok || p.Path != tt.path || p.Line != 3 || !strings.Contains(p.Message, tt.want) {
+			t.Errorf("%s: got %v; want %q at %s", tt.setting, err, tt.want, tt.path)
+		}
+		if strings.Contains(fmt.Sprint(err), seed) {
+			t.Errorf("%s: the seed is told: %v", tt.setting, err)
+		}
+	}
+}
+
+// What hides a secret has the same length, however long that is, and the mark
+// still stands below what is meant.
+func TestMasksHaveOneLength(t *testing.T) {
+	line := func(secret string) string {
+		_, err := config.Parse("t.yaml", []byte("nats: {user: ann, password: "+secret+", lissten: x}"), environment(nil))
+		p, ok := errors.AsType[config.Problem](err)
+		if !ok {
+			t.Fatalf("%s: got %v", secret, err)
+		}
+		_, shown, _ := strings.Cut(p.Error(), "\n")
+		return shown
+	}
+	short, long := line("hunter2"), line("correct-horse-battery-staple")
+	if short != long || !strings.HasSuffix(short, "lissten: x}\n      |                                    ^") {
+		t.Errorf("got\n%s\nand\n%s", short, long)
+	}
+}
+
 func TestNATSURLFromEnvironment(t *testing.T) {
 	env := environment(map[string]string{"NATS_URL": "nats://other:4222"})
 	cfg, err := config.Parse("t.yaml", nil, env)

@@ -31,6 +31,8 @@ type Problem struct {
 	Message string
 	// Source is the offending line, with secrets masked; it may be empty.
 	Source string
+
+	mark int // the column of Source that is meant
 }
 
 // Error is the place, the message, and the offending line with a mark.
@@ -41,7 +43,7 @@ func (p Problem) Error() string {
 		return b.String()
 	}
 	gutter := fmt.Sprintf("%5d | ", p.Line)
-	fmt.Fprintf(&b, "\n%s%s\n%s%s^", gutter, p.Source, strings.Repeat(" ", len(gutter)-2)+"| ", indentTo(p.Source, p.Column))
+	fmt.Fprintf(&b, "\n%s%s\n%s%s^", gutter, p.Source, strings.Repeat(" ", len(gutter)-2)+"| ", indentTo(p.Source, p.mark))
 	return b.String()
 }
 

@@ -143,7 +143,7 @@ func (s *source) finish(ps Problems) Problems {
 	lines := strings.Split(string(s.data), "\n")
 	for i := range ps {
 		if n := ps[i].Line; n >= 1 && n <= len(lines) {
-			ps[i].Source = s.mask(strings.TrimRight(lines[n-1], "\r"))
+			ps[i].Source, ps[i].mark = s.mask(strings.TrimRight(lines[n-1], "\r"), ps[i].Column)
 		}
 	}
 	return ps.sorted()
@@ -159,26 +159,49 @@ var (
 	signing   = regexp.MustCompile(`whsec_[A-Za-z0-9+/=_-]+`)
 )
 
-// mask hides the secrets of a line, keeping its length where it can so that
-// the mark below it still fits.
-func (s *source) mask(line string) string {
+// mask hides the secrets of a line, each behind stars that don't tell its
+// length, and returns with it where the column of the original is then.
+func (s *source) mask(line string, column int) (string, int) {
 	for _, l := range s.literals {
-		line = strings.ReplaceAll(line, l, stars(l))
+		line = strings.ReplaceAll(line, l, blank(l))
 	}
-	line = signing.ReplaceAllStringFunc(line, stars)
-	line = secretURL.ReplaceAllStringFunc(line, func(m string) string { return "://" + stars(m[3:len(m)-1]) + "@" })
+	line = signing.ReplaceAllStringFunc(line, blank)
+	line = secretURL.ReplaceAllStringFunc(line, func(m string) string { return "://" + blank(m[3:len(m)-1]) + "@" })
 	line = urlQuery.ReplaceAllStringFunc(line, func(m string) string {
 		parts := urlQuery.FindStringSubmatch(m)
-		return parts[1] + stars(parts[2])
+		return parts[1] + blank(parts[2])
 	})
-	return secretKey.ReplaceAllStringFunc(line, func(m string) string {
+	line = secretKey.ReplaceAllStringFunc(line, func(m string) string {
 		parts := secretKey.FindStringSubmatch(m)
 		value := strings.Trim(parts[2], `"'`)
 		if strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:") {
 			return m
 		}
-		return parts[1] + stars(parts[2])
+		return parts[1] + blank(parts[2])
 	})
+	before, after := split(line, column-1)
+	if strings.HasSuffix(before, hidden) { // inside of a secret: the mark goes to its first star
+		before = strings.TrimRight(before, hidden)
+		after = hidden + after
+	}
+	before, after = stars(before), stars(after)
+	return before + after, len([]rune(before)) + 1
 }
 
-func stars(s string) string { return strings.Repeat("*", len([]rune(s))) }
+// hidden stands for one character of a secret while its line still has its
+// length; no YAML may contain it.
+const hidden = "\x00"
+
+func blank(s string) string { return strings.Repeat(hidden, len([]rune(s))) }
+
+var runs = regexp.MustCompile(hidden + "+")
+
+// stars makes each run of what is hidden the same few stars.
+func stars(s string) string { return runs.ReplaceAllString(s, "*****") }
+
+// split cuts a text behind its first n characters.
+func split(s string, n int) (before, after string) {
+	r := []rune(s)
+	n = max(0, min(n, len(r)))
+	return string(r[:n]), string(r[n:])
+}

@@ -68,6 +68,13 @@ func Dial(ctx context.Context, cfg Config, log *slog.Logger, hooks Hooks) (*nats
 	return dial(ctx, cfg.URL, opts, log, hooks)
 }
 
+// Validate reads the files that the configuration names, and says what is
+// wrong with one. It connects to nothing.
+func (c Config) Validate() error {
+	_, err := c.options()
+	return err
+}
+
 func (c Config) options() ([]nats.Option, error) {
 	opts := []nats.Option{nats.Name("tripline/" + c.Instance)}
 	switch {

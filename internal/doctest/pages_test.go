@@ -265,3 +265,34 @@ func TestAdminAddressesExist(t *testing.T) {
 		}
 	}
 }
+
+// docs/API.md names each request that the admin server answers, in full, and
+// no other.
+func TestAPIPageIsComplete(t *testing.T) {
+	const page = "docs/API.md"
+	data, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("`((?:GET|POST|PUT|DELETE) /[^` ?]*)`").FindAllStringSubmatch(string(data), -1) {
+		documented[m[1]] = true
+	}
+	delete(documented, "GET /page/...") // the live page's files are no requests of the API
+	served := map[string]bool{}
+	for _, r := range routes(t) {
+		r = strings.TrimSuffix(r, "{$}")
+		if r == "GET /page/" {
+			continue
+		}
+		served[r] = true
+		if !documented[r] {
+			t.Errorf("%s does not tell of %s", page, r)
+		}
+	}
+	for r := range documented {
+		if !served[r] {
+			t.Errorf("%s tells of %s, which nothing answers", page, r)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,7 +54,6 @@ func (s *service) leaseHooks() lease.Hooks {
 	tell := func(what string) func(lease.Replica) {
 		return func(r lease.Replica) { s.log.Info(what, "replica", r.Name, "id", r.ID) }
 	}
-	failed := newSeldom(10 * time.Second)
 	return lease.Hooks{
 		Joined: func(r lease.Replica) {
 			tell("another replica is there")(r)
@@ -60,18 +61,18 @@ func (s *service) leaseHooks() lease.Hooks {
 		},
 		Left:     tell("a replica has left"),
 		Gone:     tell("a replica is gone; its partitions are taken over"),
-		Gained:   func(p int) { s.log.Info("partition gained", "partition", p) },
-		Released: func(p int) { s.log.Info("partition handed over", "partition", p) },
-		Lost:     func(p int) { s.log.Warn("partition lost; it stops at once", "partition", p) },
+		Gained:   func(p []int) { s.log.Info("partitions gained", "count", len(p), "partitions", spans(p)) },
+		Released: func(p []int) { s.log.Info("partitions handed over", "count", len(p), "partitions", spans(p)) },
+		Lost: func(p []int) {
+			s.log.Warn("partitions lost; they stop at once", "count", len(p), "partitions", spans(p))
+		},
 		Ended: func(p int, err error) {
 			s.log.Warn("a partition has ended by itself; it starts again", "partition", p, "err", err)
 		},
 		Expired: func() { s.log.Error("the leases could not be renewed in time: everything stops until NATS answers") },
 		Killed:  func() { s.log.Error("the other replicas have counted this one as gone; it joins anew") },
 		Failed: func(err error) {
-			if failed.now() {
-				s.log.Warn("the leases' bucket does not answer well; it is asked again", "err", err)
-			}
+			s.log.Warn("the leases' bucket does not answer well; it is asked again", "err", err)
 		},
 	}
 }
@@ -236,23 +237,23 @@ func (q heldQueue) Park(t router.Trigger, why fallback.Reason, done func(uint64,
 	q.Queue.Park(t, why, done)
 }
 
-// seldom lets something through once in a while.
-type seldom struct {
-	mu    sync.Mutex // guards last
-	last  time.Time
-	every time.Duration
-}
-
-func newSeldom(every time.Duration) *seldom { return &seldom{every: every} }
-
-func (s *seldom) now() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Since(s.last) < s.every {
-		return false
+// spans writes numbers that rise as a list with ranges: 0-4 7 9-15.
+func spans(numbers []int) string {
+	var b strings.Builder
+	for i := 0; i < len(numbers); i++ {
+		first := numbers[i]
+		for i+1 < len(numbers) && numbers[i+1] == numbers[i]+1 {
+			i++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(strconv.Itoa(first))
+		if numbers[i] > first {
+			fmt.Fprintf(&b, "-%d", numbers[i])
+		}
 	}
-	s.last = time.Now()
-	return true
+	return b.String()
 }
 
 // queue is what an outlet parks in.

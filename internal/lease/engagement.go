@@ -6,24 +6,34 @@ type engagement struct {
 	asked, stopped bool // which of them are closed
 }
 
-func (k *Keeper) start(p int) {
+// start serves partitions that are ours.
+func (k *Keeper) start(partitions []int) {
+	var gained []int
+	for _, p := range partitions {
+		if k.startOne(p) {
+			gained = append(gained, p)
+		}
+	}
+	tell(k.cfg.Hooks.Gained, gained)
+}
+
+// startOne says whether the partition was not served before.
+func (k *Keeper) startOne(p int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.stays[p] != nil {
-		return
+		return false
 	}
 	s := &engagement{handOver: make(chan struct{}), lost: make(chan struct{})}
 	k.stays[p] = s
 	k.core.started(p)
 	k.holds[p].Store(true)
-	if k.cfg.Hooks.Gained != nil {
-		k.cfg.Hooks.Gained(p)
-	}
 	k.work.Go(func() {
 		err := k.cfg.Serve(Stay{Partition: p, HandOver: s.handOver, Lost: s.lost})
 		k.holds[p].Store(false)
 		k.ended <- ended{p, s, err}
 	})
+	return true
 }
 
 // took notes that a partition's Serve has returned.
@@ -59,25 +69,37 @@ func (k *Keeper) handOverAll() {
 	}
 }
 
-func (k *Keeper) lose(p int) {
+// lose has partitions stop at once.
+func (k *Keeper) lose(partitions []int) {
+	var lost []int
+	for _, p := range partitions {
+		if k.loseOne(p) {
+			lost = append(lost, p)
+		}
+	}
+	tell(k.cfg.Hooks.Lost, lost)
+}
+
+// loseOne says whether the partition was served until now.
+func (k *Keeper) loseOne(p int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.stays[p]
 	if s == nil || s.stopped {
-		return
+		return false
 	}
 	k.holds[p].Store(false)
 	s.stopped = true
 	close(s.lost)
-	if k.cfg.Hooks.Lost != nil {
-		k.cfg.Hooks.Lost(p)
-	}
+	return true
 }
 
 func (k *Keeper) loseAll() {
-	for p := range k.holds {
-		k.lose(p)
+	all := make([]int, len(k.holds))
+	for p := range all {
+		all[p] = p
 	}
+	k.lose(all)
 }
 
 // expire gives everything up: our leases have ended.

@@ -253,6 +253,37 @@ func TestServeThatEndsByItselfIsStartedAgain(t *testing.T) {
 	}
 }
 
+// Whoever starts alone is told once of all that it gains: a log has one line
+// of it, not one for each.
+func TestWhatIsGainedAtOnceIsToldAtOnce(t *testing.T) {
+	js := natstest.Start(t).JetStream(t)
+	gained := make(chan []int, 100)
+	k, err := lease.Open(t.Context(), js, lease.Config{
+		Namespace: "acme", Partitions: 8, Timing: hurried,
+		Serve: func(stay lease.Stay) error {
+			select {
+			case <-stay.HandOver:
+			case <-stay.Lost:
+			}
+			return nil
+		},
+		Hooks: lease.Hooks{Gained: func(p []int) { gained <- p }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	if got := <-gained; !slices.Equal(got, []int{0, 1, 2, 3, 4, 5, 6, 7}) {
+		t.Errorf("told of %v", got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOnlyOneHasTheTurn(t *testing.T) {
 	s := newService(t, natstest.Start(t).JetStream(t))
 	a, b := s.join("a", s.js), s.join("b", s.js)

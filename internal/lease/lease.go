@@ -101,8 +101,9 @@ type Hooks struct {
 	// Joined and Left tell of other replicas, Gone of one that said nothing
 	// for the TTL, or whose process is known to have ended.
 	Joined, Left, Gone func(Replica)
-	// Gained, Released and Lost tell what becomes of a partition.
-	Gained, Released, Lost func(partition int)
+	// Gained, Released and Lost tell what becomes of partitions, of all that
+	// it happens to at once.
+	Gained, Released, Lost func(partitions []int)
 	// Ended: Serve returned by itself.
 	Ended func(partition int, err error)
 	// Expired: no renewal came through in time. Killed: the others have

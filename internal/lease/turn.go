@@ -96,18 +96,14 @@ func (k *Keeper) turn(ctx context.Context) {
 }
 
 func (k *Keeper) carryOut(ctx context.Context, p plan) {
-	for _, partition := range p.lose {
-		k.lose(partition)
-	}
+	k.lose(p.lose)
 	for _, partition := range p.handOver {
 		k.handOver(partition)
 	}
 	if p.register != nil && k.write(ctx, p.register) {
 		p = k.core.decide(k.now()) // what has become ours
 	}
-	for _, partition := range p.start {
-		k.start(partition)
-	}
+	k.start(p.start)
 }
 
 // kill puts a mark in the place of a heartbeat. From then on whoever sent it
@@ -135,11 +131,7 @@ func (k *Keeper) write(ctx context.Context, register []string) bool {
 		return false
 	}
 	k.registerRev = rev
-	for _, p := range k.core.wrote(register) {
-		if k.cfg.Hooks.Released != nil {
-			k.cfg.Hooks.Released(p)
-		}
-	}
+	tell(k.cfg.Hooks.Released, k.core.wrote(register))
 	return true
 }
 
@@ -192,5 +184,12 @@ func tellEach(hook func(Replica), list []Replica) {
 		for _, r := range list {
 			hook(r)
 		}
+	}
+}
+
+// tell tells of partitions, if there are any.
+func tell(hook func([]int), partitions []int) {
+	if hook != nil && len(partitions) > 0 {
+		hook(partitions)
 	}
 }

@@ -36,8 +36,9 @@ type device struct {
 type deviceState uint8
 
 const (
-	judged deviceState = 1 << iota // has a newest fix
-	silent                         // has been told silent
+	judged  deviceState = 1 << iota // has a newest fix
+	silent                          // has been told silent
+	evicted                         // is not in the tracker any more
 )
 
 // more is what few devices need.

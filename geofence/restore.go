@@ -50,7 +50,7 @@ type version struct {
 
 // adopt finds the device's fences and adds it.
 func (t *Tracker) adopt(u *unresolved, fence func(id string, rev uint64) *Fence) {
-	d := &u.device
+	d := new(u.device) // without what was unresolved
 	t.devices[d.id] = d
 	for i, v := range u.stays {
 		st := &d.stays[i]

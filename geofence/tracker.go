@@ -58,11 +58,25 @@ func NewTracker(ix *Index, cfg Config) *Tracker {
 // or by Advance, though it may make no transition. The other results change
 // nothing.
 func (t *Tracker) Track(fix *Fix, now int64, dst []Transition) ([]Transition, Result) {
+	return t.TrackBy(&Handle{}, fix, now, dst)
+}
+
+// Handle remembers a device, so that a caller who keeps something of his own
+// for each one saves the tracker the second look-up. The zero Handle is ready
+// for use with any one device of one tracker, and stays good when the device
+// is forgotten and comes back.
+type Handle struct{ d *device }
+
+// TrackBy is [Tracker.Track] with a handle of the fix's device.
+func (t *Tracker) TrackBy(h *Handle, fix *Fix, now int64, dst []Transition) ([]Transition, Result) {
 	t.start = len(dst)
 	if fix.TS > now+t.cfg.MaxFuture.Milliseconds() {
 		return dst, Future
 	}
-	d := t.devices[fix.Device]
+	if h.d == nil || h.d.state&evicted != 0 {
+		h.d = t.devices[fix.Device]
+	}
+	d := h.d
 	if d == nil {
 		d = &device{id: strings.Clone(fix.Device)}
 	}
@@ -222,6 +236,7 @@ func (t *Tracker) evict(d *device) {
 		t.unlink(d, d.stays[i].fence)
 	}
 	d.stays = nil
+	d.state |= evicted
 	t.disarm(d)
 	delete(t.devices, d.id)
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tripline/tripline/geofence"
 )
 
 // device is what a partition keeps beside the tracker: how far the device's
@@ -13,14 +15,15 @@ import (
 type device struct {
 	name string
 
-	// Owned by the partition's loop.
+	// Owned by the partition's loop. What each fix needs comes first.
 
-	pos     uint64 // position and next ordinal of its sequence
-	ord     uint32
-	first   uint64 // no saved presence contains the changes from here on; 0: all are saved
-	last    uint64 // position of its newest change
+	known   geofence.Handle
 	fix     uint64 // position of its newest accepted or buffered fix
 	stored  int64  // when that was stored, unix milliseconds
+	last    uint64 // position of its newest change
+	first   uint64 // no saved presence contains the changes from here on; 0: all are saved
+	pos     uint64 // position and next ordinal of its sequence
+	ord     uint32
 	since   time.Time
 	heapIdx int
 	turn    *claim // its claim of the turn under way

@@ -52,11 +52,18 @@ func (p *Partition) judgeFix(m *Message, now time.Time) {
 	if p.pos <= p.replayUntil && !p.cfg.Core && p.tracker.Seq(fix.Device) >= p.pos {
 		return // the saved presence contains it
 	}
+	d := p.devices.byName[fix.Device]
+	known := &geofence.Handle{}
+	if d != nil {
+		known = &d.known
+	}
 	var result geofence.Result
-	p.scratch, result = p.tracker.Track(fix, p.clock, p.scratch[:0])
+	p.scratch, result = p.tracker.TrackBy(known, fix, p.clock, p.scratch[:0])
 	switch result {
 	case geofence.Accepted, geofence.Buffered, geofence.Teleport: // these are remembered
-		d := p.devices.get(fix.Device)
+		if d == nil {
+			d = p.devices.get(fix.Device)
+		}
 		d.fix, d.stored = p.pos, fix.Stored
 		p.devices.changed(d, p.pos, p.pos, now)
 	}

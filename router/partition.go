@@ -43,9 +43,12 @@ type PartitionConfig struct {
 	Core bool
 
 	// FlushAfter is how long a presence that no transition saved may stay
-	// unsaved; 0 means 30 s. A restart reads about as far back.
+	// unsaved; 0 means 30 s, with Core 5 min. A restart reads about as far
+	// back; with Core, which reads nothing twice, that is how old the position
+	// of a device that made no transition may be after a crash.
 	FlushAfter time.Duration
-	// CommitEvery is the shortest time between two commits; 0 means 50 ms.
+	// CommitEvery is the shortest time between two commits; 0 means 250 ms.
+	// The triggers of about as long come again after a crash.
 	CommitEvery time.Duration
 	// ProgressEvery is how often progress without any presence is committed;
 	// 0 means 1 s.
@@ -67,12 +70,16 @@ type PartitionConfig struct {
 }
 
 func (c PartitionConfig) withDefaults() PartitionConfig {
+	flushAfter := 30 * time.Second
+	if c.Core {
+		flushAfter = 5 * time.Minute
+	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&c.FlushAfter, 30 * time.Second},
-		{&c.CommitEvery, 50 * time.Millisecond},
+		{&c.FlushAfter, flushAfter},
+		{&c.CommitEvery, 250 * time.Millisecond},
 		{&c.ProgressEvery, time.Second},
 		{&c.CommitTimeout, 10 * time.Second},
 		{&c.TickAfter, time.Second},

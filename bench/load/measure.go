@@ -45,6 +45,15 @@ type full struct {
 	server, publisher, taker growth
 }
 
+// cpuOf is what each process needed for a message, in microseconds.
+func (f full) cpuOf() map[string]float64 {
+	of := map[string]float64{}
+	for name, g := range map[string]growth{"reader": f.growth, "nats server": f.server, "publisher": f.publisher, "consumers": f.taker} {
+		of[name] = g.CPU / f.Count / 1e3
+	}
+	return of
+}
+
 // cpu is what all processes together needed for a message, in microseconds.
 func (f full) cpu() float64 {
 	return (f.CPU + f.server.CPU + f.publisher.CPU + f.taker.CPU) / f.Count / 1e3
@@ -205,6 +214,21 @@ func median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	n := len(s)
 	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+// medians takes the median of each figure over several rounds.
+func medians(rounds []map[string]float64) map[string]float64 {
+	all := map[string][]float64{}
+	for _, round := range rounds {
+		for name, v := range round {
+			all[name] = append(all[name], v)
+		}
+	}
+	out := map[string]float64{}
+	for name, v := range all {
+		out[name] = median(v)
+	}
+	return out
 }
 
 // medianLatency takes the median of each figure over several rounds.

@@ -36,6 +36,8 @@ type modeResult struct {
 	// disturbs it less.
 	CPUAll      float64            `json:"cpu_us_per_fix_all_processes"`
 	CPUAllPlain float64            `json:"cpu_us_per_message_plain_all_processes"`
+	CPUOf       map[string]float64 `json:"cpu_us_per_fix_by_process"`
+	CPUOfPlain  map[string]float64 `json:"cpu_us_per_message_plain_by_process"`
 	CPURatio    float64            `json:"cpu_ratio"`
 	Stages      map[string]float64 `json:"cpu_us_per_fix_by_stage"`
 
@@ -73,6 +75,7 @@ func measureMode(ctx context.Context, o options, durable bool, log io.Writer) (m
 // measureMaximum takes the yardstick and the router in turns.
 func (m *modeResult) measureMaximum(ctx context.Context, r *rig, o options) error {
 	var ratios, plains, ours, allocs, cpu, allocsPlain, cpuPlain, all, allPlain []float64
+	var shares, sharesPlain []map[string]float64
 	for range o.Rounds {
 		p, err := r.saturatePlain(ctx, o.Time)
 		if err != nil {
@@ -90,12 +93,14 @@ func (m *modeResult) measureMaximum(ctx context.Context, r *rig, o options) erro
 		allocs, cpu = append(allocs, g.Allocs/g.Count), append(cpu, g.CPU/g.Count/1e3)
 		allocsPlain, cpuPlain = append(allocsPlain, p.Allocs/p.Count), append(cpuPlain, p.CPU/p.Count/1e3)
 		all, allPlain = append(all, g.cpu()), append(allPlain, p.cpu())
+		shares, sharesPlain = append(shares, g.cpuOf()), append(sharesPlain, p.cpuOf())
 	}
 	m.Ratio, m.PlainPerS, m.FixesPerS = median(ratios), median(plains), median(ours)
 	m.AllocsAll, m.CPUPerFix = median(allocs), median(cpu)
 	m.AllocsPlain, m.CPUPlain = median(allocsPlain), median(cpuPlain)
 	m.CPUAll, m.CPUAllPlain = median(all), median(allPlain)
 	m.CPURatio = m.CPUAllPlain / m.CPUAll
+	m.CPUOf, m.CPUOfPlain = medians(shares), medians(sharesPlain)
 	series, err := r.scrape(ctx)
 	if err != nil {
 		return err
@@ -203,6 +208,10 @@ func (m *modeResult) print(w io.Writer, mode string) {
 	fmt.Fprintf(w, "                     %10.3f per fix in all, %.3f of them the client's\n", m.AllocsAll, m.AllocsPlain)
 	fmt.Fprintf(w, "  CPU                %10.2f us per fix (plain subscriber: %.2f)\n", m.CPUPerFix, m.CPUPlain)
 	fmt.Fprintf(w, "    all processes    %10.2f us per fix (plain subscriber: %.2f, ratio %.2f)\n", m.CPUAll, m.CPUAllPlain, m.CPURatio)
+	for _, name := range slices.Sorted(maps.Keys(m.CPUOf)) {
+		fmt.Fprintf(w, "    %-17s%10.2f (%.2f)\n", name, m.CPUOf[name], m.CPUOfPlain[name])
+	}
+	fmt.Fprintf(w, "  of the router, by stage\n")
 	byCost := slices.SortedFunc(maps.Keys(m.Stages), func(a, b string) int {
 		return int(1e6 * (m.Stages[b] - m.Stages[a]))
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tripline/tripline/fallback"
 	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/natsconn"
 )
 
 // apiTimeout bounds what a request may wait for.
@@ -74,7 +75,7 @@ func answer(w http.ResponseWriter, v any, err error) {
 		if known, ok := errors.AsType[statusError](err); ok {
 			status = known.status
 		}
-		v = map[string]string{"error": err.Error()}
+		v = map[string]string{"error": natsconn.Explain(err).Error()}
 	}
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/lease"
 	"github.com/tripline/tripline/internal/metrics"
+	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/internal/state"
 	"github.com/tripline/tripline/router"
 )
@@ -122,7 +123,7 @@ func (s *service) open(ctx context.Context) (err error) {
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return err
+			return natsconn.Explain(err)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/fencekv"
+	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/internal/state"
 	"github.com/tripline/tripline/router"
 )
@@ -183,7 +184,7 @@ func (f *fences) run(ctx context.Context) error {
 			}
 		case <-sweep.C:
 			if err := f.sweep(ctx); err != nil && ctx.Err() == nil {
-				f.log.Warn("clearing away old fence versions", "err", err)
+				f.log.Warn("clearing away old fence versions", "err", natsconn.Explain(err))
 			}
 		}
 	}

@@ -197,7 +197,7 @@ func (s *service) openStreams(ctx context.Context) (err error) {
 	s.source = durable
 	s.trim = &ingest.Trim{
 		Source: durable, Retention: s.cfg.Ingest.Retention, ReplayFrom: s.store.MinReplayFrom,
-		Failed: func(err error) { s.log.Warn("trimming the location stream", "err", err) },
+		Failed: func(err error) { s.log.Warn("trimming the location stream", "err", natsconn.Explain(err)) },
 	}
 	return nil
 }

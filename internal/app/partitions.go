@@ -10,6 +10,7 @@ import (
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/admin/live"
 	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/router"
 )
 
@@ -114,13 +115,15 @@ func (s *service) partitionHooks(number int) router.Hooks {
 		log.Warn("a match's where could not be evaluated; it did not match", "consumer", consumer, "err", err)
 	}
 	h.ClaimFailed = func(err error) {
-		log.Warn("the partition can't be claimed yet; it is tried again and nothing is judged until then", "err", err)
+		log.Warn("the partition can't be claimed yet; it is tried again and nothing is judged until then", "err", natsconn.Explain(err))
 	}
 	h.ReaderRestarted = func(reason error) {
 		counted.ReaderRestarted(reason)
 		log.Warn("reading begins anew from the last position", "reason", reason)
 	}
-	h.TickFailed = func(err error) { log.Warn("storing a tick; dwells wait until one is stored", "err", err) }
+	h.TickFailed = func(err error) {
+		log.Warn("storing a tick; dwells wait until one is stored", "err", natsconn.Explain(err))
+	}
 	return h
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tripline/tripline/internal/admin"
 	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/lease"
+	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/router"
 )
 
@@ -72,7 +73,7 @@ func (s *service) leaseHooks() lease.Hooks {
 		Expired: func() { s.log.Error("the leases could not be renewed in time: everything stops until NATS answers") },
 		Killed:  func() { s.log.Error("the other replicas have counted this one as gone; it joins anew") },
 		Failed: func(err error) {
-			s.log.Warn("the leases' bucket does not answer well; it is asked again", "err", err)
+			s.log.Warn("the leases' bucket does not answer well; it is asked again", "err", natsconn.Explain(err))
 		},
 	}
 }

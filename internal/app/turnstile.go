@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tripline/tripline/breaker"
+	"github.com/tripline/tripline/internal/natsconn"
 )
 
 const (
@@ -90,7 +91,7 @@ func (t *turnstile) take(ctx context.Context) bool {
 			return false
 		}
 		if err != nil {
-			t.log.Warn("the replicas can't agree on who probes; each goes by its own breaker", "consumer", t.name, "err", err)
+			t.log.Warn("the replicas can't agree on who probes; each goes by its own breaker", "consumer", t.name, "err", natsconn.Explain(err))
 			return true
 		}
 		if ours {
@@ -136,7 +137,7 @@ func (t *turnstile) release(ctx context.Context) {
 		if err == nil {
 			return
 		}
-		t.log.Warn("giving back the turn to probe; it is tried again", "consumer", t.name, "err", err)
+		t.log.Warn("giving back the turn to probe; it is tried again", "consumer", t.name, "err", natsconn.Explain(err))
 		if len(t.wanted) > 0 || !sleep(ctx, turnAgain) {
 			return
 		}

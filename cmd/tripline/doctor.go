@@ -68,6 +68,9 @@ func (d *doctor) fail(what, do, format string, args ...any) {
 
 // Run looks at everything and prints what it found.
 func (c *doctorCmd) Run(s streams) error {
+	if c.Timeout <= 0 {
+		return usageError{errors.New("--timeout is longer than 0s")}
+	}
 	d := &doctor{timeout: c.Timeout}
 	if d.readConfig(c.Config) {
 		d.lookAtNATS(s.ctx)

@@ -108,6 +108,12 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"publish", "x", "--speed", "fast"}, "--speed fast: write 1x, 10x or max"},
 		{[]string{"publish", "x", "--subject", "location.x"}, "has no {device}"},
 		{[]string{"check", "-c"}, "expected string value"},
+		{[]string{"demo", "--for", "0s"}, "--for is longer than 0s; leave it out to run until Ctrl-C"},
+		{[]string{"demo", "--for=-1s"}, "--for is longer than 0s"},
+		{[]string{"demo", "--admin", "8080"}, "--admin 8080 is no HOST:PORT"},
+		{[]string{"demo", "--admin", "0.0.0.0:0"}, "--admin 0.0.0.0:0 is reachable from other machines"},
+		{[]string{"send", "v1", "52", "4", "--timeout", "0s"}, "--timeout is longer than 0s"},
+		{[]string{"doctor", "--timeout", "0s"}, "--timeout is longer than 0s"},
 	}
 	for _, tt := range tests {
 		r := tripline(t, "", tt.args...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -41,6 +42,7 @@ func (c *runCmd) Run(s streams) error {
 	for _, w := range cfg.Warnings {
 		log.Warn(w.OneLine())
 	}
+	defer standardLog(lines)()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -69,6 +71,19 @@ func (c *runCmd) reload() (*config.Config, error) {
 		return nil, errors.New(problems.OneLine())
 	}
 	return cfg, err
+}
+
+// standardLog sends what libraries print to the standard log, as net/http does
+// of a server that answers unasked, through our own. What it returns undoes
+// that.
+func standardLog(h slog.Handler) (restore func()) {
+	out, flags := stdlog.Writer(), stdlog.Flags()
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(slog.NewLogLogger(h, slog.LevelWarn).Writer())
+	return func() {
+		stdlog.SetOutput(out)
+		stdlog.SetFlags(flags)
+	}
 }
 
 func newHandler(c config.Log, out io.Writer) slog.Handler {

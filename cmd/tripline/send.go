@@ -53,6 +53,9 @@ func (c *sendCmd) Run(s streams) error {
 	if strings.ContainsAny(c.Device, " \t\r\n*>") || strings.Contains("."+c.Device+".", "..") {
 		return usageError{fmt.Errorf("device %q: a device id has parts with single dots between, without white space, * and >", c.Device)}
 	}
+	if c.Timeout <= 0 {
+		return usageError{errors.New("--timeout is longer than 0s")}
+	}
 	nc, err := c.dial()
 	if err != nil {
 		return err

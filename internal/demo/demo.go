@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -63,8 +65,17 @@ consumers:
     breaker: {p99: 500ms}
 `
 
-// Run shows the demo and returns an error if anything was lost.
+// AddressError says that the live page can't be served where it was asked for.
+type AddressError struct{ error }
+
+func (e AddressError) Unwrap() error { return e.error }
+
+// Run shows the demo until ctx ends, or nobody reads what it tells any more. It
+// returns an error if anything was lost.
 func Run(ctx context.Context, opts Options) (err error) {
+	if err := checkAdmin(opts.Admin); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "tripline-demo-")
 	if err != nil {
 		return fmt.Errorf("making a temporary store: %w", err)
@@ -85,7 +96,9 @@ func Run(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 
-	story := newStory(opts.Out, consumers)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	story := newStory(opts.Out, stop, consumers)
 	started := make(chan app.Started, 1)
 	group, groupCtx := errgroup.WithContext(context.WithoutCancel(ctx))
 	appCtx, stopApp := context.WithCancel(groupCtx)
@@ -110,6 +123,23 @@ func Run(ctx context.Context, opts Options) (err error) {
 		}
 	})
 	return group.Wait()
+}
+
+// checkAdmin tries the live page's address before anything is started, so that
+// what is wrong with it is told in the words of the command line.
+func checkAdmin(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return AddressError{fmt.Errorf("--admin %s is no HOST:PORT, as in 127.0.0.1:8080", address)}
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return AddressError{fmt.Errorf("--admin %s is reachable from other machines, and the demo has no token: give 127.0.0.1 and a port", address)}
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return AddressError{fmt.Errorf("--admin %s can't be listened on: %w; stop what uses it, or leave --admin out, which takes a free port", address, errors.Unwrap(err))}
+	}
+	return l.Close()
 }
 
 func parse(dir, admin string, consumers []*consumer) (*config.Config, error) {

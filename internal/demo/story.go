@@ -26,6 +26,7 @@ const (
 type story struct {
 	begin     time.Time
 	consumers []*consumer
+	unread    func() // nobody reads it any more
 
 	mu       sync.Mutex // guards all below, and orders the lines
 	out      io.Writer
@@ -37,9 +38,9 @@ type story struct {
 	replays  map[string]bool // since the consumer's last close
 }
 
-func newStory(out io.Writer, consumers []*consumer) *story {
+func newStory(out io.Writer, unread func(), consumers []*consumer) *story {
 	return &story{
-		begin: time.Now(), out: out, consumers: consumers,
+		begin: time.Now(), out: out, unread: unread, consumers: consumers,
 		diverted: map[string]bool{}, probes: map[string]int{},
 		trips: map[string]int{}, closes: map[string]int{}, replays: map[string]bool{},
 	}
@@ -53,7 +54,10 @@ func (s *story) say(consumer, format string, args ...any) {
 }
 
 func (s *story) line(consumer, format string, args ...any) {
-	fmt.Fprintf(s.out, "%6.1fs  %-9s  %s\n", time.Since(s.begin).Seconds(), consumer, fmt.Sprintf(format, args...))
+	_, err := fmt.Fprintf(s.out, "%6.1fs  %-9s  %s\n", time.Since(s.begin).Seconds(), consumer, fmt.Sprintf(format, args...))
+	if err != nil {
+		s.unread()
+	}
 }
 
 func (s *story) intro(started app.Started, opts Options) {

@@ -132,10 +132,10 @@ func (s *service) open(ctx context.Context) (err error) {
 func (s *service) openAdmin(context.Context) (err error) {
 	s.hub = live.New(live.Config{
 		Version: s.opts.Version, Namespace: s.cfg.NATS.Namespace, Started: s.started,
-		Positions: s.positions,
+		Positions: s.positions, GoneAfter: s.goneAfter(),
 	})
 	s.gauges = newGauges(s)
-	livePage, err := page.Handler(page.Options{})
+	livePage, err := page.Handler(page.Options{TileURL: s.cfg.Admin.Tiles.URL, TileCredit: s.cfg.Admin.Tiles.Credit})
 	if err != nil {
 		return fmt.Errorf("the live page: %w", err)
 	}

@@ -53,6 +53,7 @@ func (s *service) forget(ctx context.Context, device string) (forgotten, error) 
 		}
 		f.Known = f.Known || known
 	}
+	s.hub.Forget(device)
 	for _, m := range s.roster.all() {
 		removed, err := m.outlet.Forget(ctx, device)
 		f.Waiting, f.Parked, f.Dead = f.Waiting+removed.Waiting, f.Parked+removed.Parked, f.Dead+removed.Dead

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -135,18 +137,52 @@ func position(fix *geofence.Fix) live.Position {
 	return live.Position{Device: fix.Device, Lat: fix.Lat, Lon: fix.Lon, TS: fix.TS, Heading: heading}
 }
 
-// positions yields the newest position of every device, for a live page that
-// has just been opened.
-func (s *service) positions(yield func(live.Position) bool) {
-	for _, p := range s.held.each() {
-		presences, err := p.Devices(context.Background(), -1)
-		if err != nil {
-			continue // it has stopped
-		}
-		for i := range presences {
-			if !yield(position(&presences[i].Newest)) {
-				return
+// positions yields the newest position of every device, partition by partition,
+// for a live page that has just been opened. All are asked at once: one that
+// waits, as for room in a queue, holds up none of the others.
+func (s *service) positions(ctx context.Context) iter.Seq[[]live.Position] {
+	return func(yield func([]live.Position) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		found := make(chan []live.Position)
+		go func() {
+			defer close(found)
+			_ = s.held.do(func(p *router.Partition) error { return s.askPositions(ctx, p, found) })
+		}()
+		for list := range found {
+			if ctx.Err() == nil && !yield(list) {
+				cancel()
 			}
 		}
 	}
+}
+
+// askPositions sends what a partition knows, unless ctx ends first.
+func (s *service) askPositions(ctx context.Context, p *router.Partition, to chan<- []live.Position) error {
+	presences, err := p.Devices(ctx, -1)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	list := make([]live.Position, len(presences))
+	for i := range presences {
+		fix := &presences[i].Newest
+		list[i] = position(fix)
+		list[i].Age = max(0, now.Sub(time.UnixMilli(fix.Stored)))
+	}
+	select {
+	case to <- list:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// goneAfter is when a device that is not heard of leaves the live page's map:
+// after an hour, or as soon as nothing is known of it any more.
+func (s *service) goneAfter() time.Duration {
+	if f := s.cfg.Tracking.ForgetAfter; f > 0 {
+		return min(f, time.Hour)
+	}
+	return time.Hour
 }

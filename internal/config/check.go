@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tripline/tripline/internal/admin/page"
 	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/natsconn"
 )
@@ -231,6 +232,12 @@ func checkFences(s *source, fences []FenceSource) {
 func checkAdmin(s *source, a Admin) {
 	if checkListen(s, "admin.listen", a.Listen) && a.Token == "" && !loopback(a.Listen) {
 		s.add("admin.listen", "admin.listen %s is reachable from other machines: set admin.token (as in token: env:TRIPLINE_ADMIN_TOKEN), or listen on 127.0.0.1", a.Listen)
+	}
+	if _, err := page.TileOrigin(a.Tiles.URL); err != nil {
+		s.add("admin.tiles.url", "admin.tiles.url %v", err)
+	}
+	if a.Tiles.URL == "" && a.Tiles.Credit != "" {
+		s.warn("admin.tiles.credit", "admin.tiles.credit is shown only with admin.tiles.url")
 	}
 }
 

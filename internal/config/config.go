@@ -155,6 +155,16 @@ type Admin struct {
 	Listen string `yaml:"listen" default:"127.0.0.1:8080"`
 	// Token is the bearer token; needed beyond loopback.
 	Token secret.Value `yaml:"token"`
+	Tiles Tiles        `yaml:"tiles"`
+}
+
+// Tiles is the background of the live page's map.
+type Tiles struct {
+	// URL is a template with {z}, {x} and {y}; "" for the built-in coastlines
+	// alone.
+	URL string `yaml:"url"`
+	// Credit names whose tiles they are.
+	Credit string `yaml:"credit"`
 }
 
 // Log says what is logged, to standard error.

@@ -92,31 +92,11 @@ func (c *client) take(t *taken, snapshot bool) {
 	}
 }
 
-// ring keeps the newest entries, up to a limit.
-type ring[T any] struct {
-	limit   int
-	entries []T
-	first   int // index of the oldest, once entries is full
-	dropped int
-}
-
-func (r *ring[T]) push(v T) {
-	if len(r.entries) < r.limit {
-		r.entries = append(r.entries, v)
-		return
+// forgotten adds the devices that were forgotten to a set.
+func (t *taken) forgotten(to map[string]bool) {
+	for _, n := range t.notices {
+		if f, ok := n.body.(forgotten); ok {
+			to[f.Device] = true
+		}
 	}
-	r.entries[r.first] = v
-	r.first = (r.first + 1) % r.limit
-	r.dropped++
-}
-
-// drain appends the entries to dst, the oldest first, empties the ring, and
-// returns how many were dropped since the last drain.
-func (r *ring[T]) drain(dst []T) ([]T, int) {
-	dst = append(dst, r.entries[r.first:]...)
-	dst = append(dst, r.entries[:r.first]...)
-	n := r.dropped
-	clear(r.entries)
-	r.entries, r.first, r.dropped = r.entries[:0], 0, 0
-	return dst, n
 }

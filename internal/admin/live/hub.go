@@ -1,15 +1,17 @@
 // Package live tells watching browsers what happens: positions, triggers,
 // breaker changes and consumers' states, as server-sent events.
 //
-// A [Hub] is called from hot paths. While nobody watches, a publish is one
-// atomic load. While somebody does, it is a short critical section; it never
-// waits for a client. What a client can't take in time is coalesced (only the
+// A [Hub] is called from hot paths. While nobody watches, a position or a
+// trigger is one atomic load; breaker changes and probes, which are rare, are
+// remembered for those who come later. While somebody watches, a publish is a
+// short critical section; it never waits for a client. What a client can't take in time is coalesced (only the
 // newest position of a device, only the newest state of the consumers) or
 // dropped oldest first and counted, and a client that takes nothing at all is
 // cut off.
 package live
 
 import (
+	"context"
 	"iter"
 	"slices"
 	"sync"
@@ -24,10 +26,14 @@ type Config struct {
 	// Started is when the process started; a client that sees another value
 	// after a reconnect knows that it talks to a new process.
 	Started time.Time
-	// Positions yields the newest position of every known device, for a
-	// client that has just come. It is called from the client's goroutine and
-	// may take its time. nil: a device shows from its next fix on.
-	Positions iter.Seq[Position]
+	// Positions yields the newest position of every known device, in portions,
+	// for a client that has just come. It may take its time, until ctx ends:
+	// the client's stream goes on meanwhile. The hub may write to what it
+	// gets. nil: a device shows from its next fix on.
+	Positions func(ctx context.Context) iter.Seq[[]Position]
+	// GoneAfter is how long nothing must have been heard of a device for a
+	// client to take it off its map.
+	GoneAfter time.Duration
 }
 
 // Hub hands what is published to every watching client. The zero value isn't
@@ -39,16 +45,18 @@ type Hub struct {
 	// after it is stored; join and leave store a copy.
 	clients atomic.Pointer[[]*client]
 
-	// joining orders join and leave; nothing else takes it.
+	// joining orders join and leave; nothing else takes it. Who also needs
+	// the memory's lock takes that first.
 	joining sync.Mutex
 
 	positions positions
+	memory    memory
 }
 
 // New makes a hub. It has no goroutine of its own: a client lives in the
 // goroutine of its request.
 func New(config Config) *Hub {
-	h := &Hub{config: config}
+	h := &Hub{config: config, memory: memory{byName: map[string]*past{}}}
 	h.positions.init()
 	return h
 }
@@ -82,23 +90,41 @@ func (h *Hub) Trigger(t Trigger) {
 	}
 }
 
-// Breaker publishes a change of a breaker's state.
-func (h *Hub) Breaker(b Breaker) {
-	for _, c := range h.watching() {
-		c.notice(notice{event: eventBreaker, body: b})
-	}
+// Forget publishes that a device is known no more. If it sends again, it
+// shows again.
+func (h *Hub) Forget(device string) {
+	h.positions.remove(device)
+	h.notice(notice{event: eventForgotten, body: forgotten{device}})
 }
 
-// Probe publishes what became of a probe.
+// Breaker publishes a change of a breaker's state, and remembers it for a
+// while.
+func (h *Hub) Breaker(b Breaker) {
+	h.memory.mu.Lock()
+	defer h.memory.mu.Unlock()
+	h.memory.of(b.Consumer, time.Now()).changes.push(b)
+	h.notice(notice{event: eventBreaker, body: b})
+}
+
+// Probe publishes what became of a probe, and remembers it for a while.
 func (h *Hub) Probe(p Probe) {
+	h.memory.mu.Lock()
+	defer h.memory.mu.Unlock()
+	h.memory.of(p.Consumer, time.Now()).probes.push(p)
+	h.notice(notice{event: eventProbe, body: p})
+}
+
+func (h *Hub) notice(n notice) {
 	for _, c := range h.watching() {
-		c.notice(notice{event: eventProbe, body: p})
+		c.notice(n)
 	}
 }
 
 // Consumers publishes the state of all consumers; a client gets the newest at
-// most twice a second. The hub keeps the slice: nobody writes to it afterwards.
+// most twice a second. What is remembered of a consumer that isn't in the list
+// is forgotten. The hub keeps the slice: nobody writes to it afterwards.
 func (h *Hub) Consumers(list []Consumer) {
+	h.memory.sample(list, time.Now())
 	for _, c := range h.watching() {
 		c.setConsumers(list)
 	}
@@ -118,18 +144,21 @@ func (h *Hub) watching() []*client {
 	return nil
 }
 
-// join makes c a watcher; false if there are too many.
-func (h *Hub) join(c *client) bool {
+// join makes c a watcher, and returns what was before; false if there are too
+// many.
+func (h *Hub) join(c *client) (before []History, ok bool) {
+	h.memory.mu.Lock()
+	defer h.memory.mu.Unlock()
 	h.joining.Lock()
 	defer h.joining.Unlock()
 	now := h.watching()
 	if len(now) >= maxClients {
-		return false
+		return nil, false
 	}
 	c.seen = h.positions.now()
 	next := append(slices.Clip(slices.Clone(now)), c)
 	h.clients.Store(&next)
-	return true
+	return h.memory.histories(time.Now()), true
 }
 
 // leave ends what join began. The last one out forgets the positions: from

@@ -1,10 +1,13 @@
 package live_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -23,13 +26,20 @@ func at(device string, lat float64, ts int64) live.Position {
 	return live.Position{Device: device, Lat: lat, Lon: 8.5, TS: ts, Heading: math.NaN()}
 }
 
+// known is what a hub is told of all devices.
+func known(list ...live.Position) func(context.Context) iter.Seq[[]live.Position] {
+	return func(context.Context) iter.Seq[[]live.Position] { return slices.Values([][]live.Position{list}) }
+}
+
 func TestAStreamBeginsWithHelloAndWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now().UTC()
-		hub := live.New(live.Config{Version: "v1", Namespace: "fleet", Started: started,
-			Positions: func(yield func(live.Position) bool) {
-				yield(live.Position{Device: `a"b.ü`, Lat: -47.1234567, Lon: 180, TS: 1700000000123, Heading: 271.4})
-			}})
+		hub := live.New(live.Config{Version: "v1", Namespace: "fleet", Started: started, GoneAfter: time.Hour,
+			Positions: known(
+				live.Position{Device: `a"b.ü`, Lat: -47.1234567, Lon: 180, TS: 1700000000123, Heading: 271.4},
+				live.Position{Device: "parked", TS: 5, Heading: math.NaN(), Age: 90 * time.Second},
+				live.Position{Device: "gone", TS: 5, Heading: math.NaN(), Age: time.Hour},
+			)})
 		events := watch(t, serve(t, hub, nil))
 		synctest.Wait()
 		got := ready(events)
@@ -39,12 +49,13 @@ func TestAStreamBeginsWithHelloAndWhatIsKnown(t *testing.T) {
 		var hello struct {
 			Version, Namespace string
 			Started, Now       time.Time
+			GoneAfterS         float64 `json:"gone_after_s"`
 		}
 		got[0].decode(t, &hello)
-		if hello.Version != "v1" || hello.Namespace != "fleet" || !hello.Started.Equal(started) || !hello.Now.Equal(time.Now()) {
+		if hello.Version != "v1" || hello.Namespace != "fleet" || !hello.Started.Equal(started) || !hello.Now.Equal(time.Now()) || hello.GoneAfterS != 3600 {
 			t.Errorf("hello = %+v", hello)
 		}
-		if want := `{"d":[["a\"b.ü",-47.123457,180.000000,1700000000123,271]]}`; got[1].data != want {
+		if want := `{"d":[["a\"b.ü",-47.123457,180.000000,1700000000123,271],["parked",0.000000,0.000000,5,null,90]]}`; got[1].data != want {
 			t.Errorf("devices = %s\nwant      %s", got[1].data, want)
 		}
 	})

@@ -56,7 +56,7 @@ func (p *positions) clear() {
 }
 
 func (p *positions) put(at Position) {
-	s := &p.stripes[maphash.String(p.seed, at.Device)%stripes]
+	s := p.stripe(at.Device)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.byID[at.Device]
@@ -77,6 +77,21 @@ func (p *positions) put(at Position) {
 	n.position = at
 	n.changed = p.clock.Add(1)
 	s.append(n)
+}
+
+// remove forgets a device.
+func (p *positions) remove(device string) {
+	s := p.stripe(device)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.byID[device]; n != nil {
+		s.unlink(n)
+		delete(s.byID, device)
+	}
+}
+
+func (p *positions) stripe(device string) *stripe {
+	return &p.stripes[maphash.String(p.seed, device)%stripes]
 }
 
 // since appends to dst what has changed after the moment seen, and returns

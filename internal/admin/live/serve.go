@@ -1,9 +1,11 @@
 package live
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -29,7 +31,8 @@ const (
 // is too slow. Beyond 64 clients it answers 503.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := newClient()
-	if !h.join(c) {
+	before, ok := h.join(c)
+	if !ok {
 		w.Header().Set("Retry-After", "5")
 		http.Error(w, "too many live streams are open", http.StatusServiceUnavailable)
 		return
@@ -47,44 +50,84 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	s.event(eventHello, hello{
 		Version: h.config.Version, Namespace: h.config.Namespace, Started: h.config.Started, Now: time.Now(),
+		GoneAfterS: h.config.GoneAfter.Seconds(),
 	})
-	if h.config.Positions != nil {
-		for p := range h.config.Positions {
-			s.device(p)
-		}
-		s.endDevices()
+	for i := range before {
+		s.event(eventHistory, &before[i])
 	}
 	if s.flush() != nil {
 		return
 	}
-	h.stream(s, c, r.Context().Done())
+	ctx, stop := context.WithCancel(r.Context())
+	known := h.gather(ctx)
+	h.stream(ctx, s, c, known)
+	stop()
+	for range known { // until the gathering has ended
+	}
 }
 
-// stream sends what waits for the client, beat by beat.
-func (h *Hub) stream(s *stream, c *client, done <-chan struct{}) {
+// gather sends the positions of all known devices, in portions. A partition
+// that is busy, or waits for room in a queue, may keep it waiting, so it has a
+// goroutine of its own, which ends, and closes the channel, soon after ctx.
+func (h *Hub) gather(ctx context.Context) <-chan []Position {
+	known := make(chan []Position)
+	go func() {
+		defer close(known)
+		if h.config.Positions == nil {
+			return
+		}
+		for portion := range h.config.Positions(ctx) {
+			portion = slices.DeleteFunc(portion, func(p Position) bool { return p.Age >= h.config.GoneAfter })
+			if !hand(ctx, known, portion) {
+				return
+			}
+		}
+	}()
+	return known
+}
+
+// hand gives a portion over, unless ctx ends first.
+func hand(ctx context.Context, to chan<- []Position, portion []Position) bool {
+	select {
+	case to <- portion:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stream sends what waits for the client, beat by beat, and the known devices
+// as they come.
+func (h *Hub) stream(ctx context.Context, s *stream, c *client, known <-chan []Position) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	var t taken
 	var moved []Position
-	quiet := 0 // beats since something was sent
-	for n := 1; ; n++ {
+	forgot := map[string]bool{} // since then a known device may have been forgotten
+	quiet := 0                  // beats since something was sent
+	for n := 1; ; {
 		select {
-		case <-done:
+		case <-ctx.Done():
 			return
-		case <-ticker.C:
-		}
-		if n%devicesEvery == 0 {
-			moved, c.seen = h.positions.since(c.seen, moved[:0])
-			for _, p := range moved {
-				s.device(p)
+		case portion, more := <-known:
+			s.positions(slices.DeleteFunc(portion, func(p Position) bool { return forgot[p.Device] }))
+			if !more {
+				known, forgot = nil, nil
 			}
-			s.endDevices()
-		}
-		c.take(&t, n%consumersEvery == 0)
-		s.taken(&t)
-		quiet++
-		if len(s.buf) == 0 && time.Duration(quiet)*beat >= heartbeat {
-			s.buf = append(s.buf, ": still here\n\n"...)
+		case <-ticker.C:
+			if n%devicesEvery == 0 {
+				moved, c.seen = h.positions.since(c.seen, moved[:0])
+				s.positions(moved)
+			}
+			c.take(&t, n%consumersEvery == 0)
+			s.taken(&t)
+			if known != nil {
+				t.forgotten(forgot)
+			}
+			n++
+			if quiet++; len(s.buf) == 0 && time.Duration(quiet)*beat >= heartbeat {
+				s.buf = append(s.buf, ": still here\n\n"...)
+			}
 		}
 		if len(s.buf) == 0 {
 			continue
@@ -137,6 +180,14 @@ func (s *stream) event(name string, body any) {
 	s.buf = append(s.buf, "\n\n"...)
 }
 
+// positions adds any number of positions.
+func (s *stream) positions(list []Position) {
+	for _, p := range list {
+		s.device(p)
+	}
+	s.endDevices()
+}
+
 // device adds a position to a `devices` event, as a short row: there may be
 // thousands, and six decimals are a tenth of a metre.
 func (s *stream) device(p Position) {
@@ -158,6 +209,10 @@ func (s *stream) device(p Position) {
 		s.buf = append(s.buf, "null"...)
 	} else {
 		s.buf = strconv.AppendFloat(s.buf, p.Heading, 'f', 0, 64)
+	}
+	if age := int64(p.Age.Seconds()); age > 0 {
+		s.buf = append(s.buf, ',')
+		s.buf = strconv.AppendInt(s.buf, age, 10)
 	}
 	s.buf = append(s.buf, ']')
 	if s.devices++; s.devices == perDevices {

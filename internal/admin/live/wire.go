@@ -8,6 +8,8 @@ type Position struct {
 	Lat, Lon float64 // WGS 84 degrees
 	TS       int64   // device time, unix milliseconds
 	Heading  float64 // degrees clockwise from north; NaN if it is not known
+	// Age is how long ago it was heard, by our clock; 0: just now.
+	Age time.Duration
 }
 
 // Trigger is a transition and whom it was addressed to.
@@ -41,6 +43,23 @@ type Probe struct {
 	At        time.Time `json:"at"`
 	Verdict   string    `json:"verdict"` // "healthy", "slow", "failed", ...
 	LatencyMS float64   `json:"latency_ms"`
+}
+
+// History is what a consumer went through in the last minutes, for a client
+// that has just come.
+type History struct {
+	Consumer string `json:"consumer"`
+	// From is when it begins.
+	From    time.Time `json:"from"`
+	Changes []Breaker `json:"changes"`
+	Probes  []Probe   `json:"probes"`
+	P99     []Sample  `json:"p99"`
+}
+
+// Sample is a P99 of the past, milliseconds; nil while nothing was called.
+type Sample struct {
+	At time.Time `json:"at"`
+	MS *float64  `json:"ms"`
 }
 
 // Consumer is the state of one consumer, as the API and the live page show
@@ -111,7 +130,9 @@ type Error struct {
 // The names of the events.
 const (
 	eventHello     = "hello"
+	eventHistory   = "history"
 	eventDevices   = "devices"
+	eventForgotten = "forgotten"
 	eventTrigger   = "trigger"
 	eventConsumers = "consumers"
 	eventBreaker   = "breaker"
@@ -126,10 +147,17 @@ type hello struct {
 	Started   time.Time `json:"started"`
 	// Now lets the client count down to a deadline of ours on its own clock.
 	Now time.Time `json:"now"`
+	// GoneAfterS: after so many seconds without word from it, a device is to
+	// leave the map.
+	GoneAfterS float64 `json:"gone_after_s"`
+}
+
+type forgotten struct {
+	Device string `json:"device"`
 }
 
 // dropped tells a client what it has missed since the last one.
 type dropped struct {
 	Triggers int `json:"triggers"`
-	Notices  int `json:"notices"` // breaker changes and probes
+	Notices  int `json:"notices"` // breaker changes, probes and forgotten devices
 }

@@ -17,17 +17,20 @@ type asset struct {
 	body   []byte
 	kind   string // content type
 	tag    string // entity tag of the plain form; that of the gzip form differs
-	policy string
+	rules  rules
 	zipped func() []byte // made at the first request that wants it
 }
 
-func newAsset(name string, body []byte, policy string) *asset {
+// rules are the headers that tell a browser what the page may do.
+type rules struct{ policy, referrer string }
+
+func newAsset(name string, body []byte, rules rules) *asset {
 	sum := sha256.Sum256(body)
 	return &asset{
 		body:   body,
 		kind:   contentType(name),
 		tag:    hex.EncodeToString(sum[:12]),
-		policy: policy,
+		rules:  rules,
 		zipped: sync.OnceValue(func() []byte { return compress(body) }),
 	}
 }
@@ -35,9 +38,9 @@ func newAsset(name string, body []byte, policy string) *asset {
 func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", a.kind)
-	h.Set("Content-Security-Policy", a.policy)
+	h.Set("Content-Security-Policy", a.rules.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", a.rules.referrer)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	// The tag decides, at every load: an upgrade shows at once.

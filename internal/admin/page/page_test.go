@@ -2,6 +2,8 @@ package page_test
 
 import (
 	"compress/gzip"
+	"fmt"
+	"html"
 	"io"
 	"io/fs"
 	"maps"
@@ -122,19 +124,46 @@ func TestABrowserThatHasAFileIsNotSentItAgain(t *testing.T) {
 }
 
 func TestATileURLOpensThePolicyForItsHostAlone(t *testing.T) {
-	h := handler(t, page.Options{TileURL: "https://tiles.example:8443/a/{z}/{x}/{y}.png?k=1&l=2", TileCredit: "© <Map> makers"})
-	r := get(h, "/", nil)
-	if got := r.Header.Get("Content-Security-Policy"); !strings.Contains(got, "img-src 'self' data: https://tiles.example:8443;") {
-		t.Errorf("policy %q", got)
-	}
-	index := read(t, r.Body)
-	if !strings.Contains(index, `data-tiles="https://tiles.example:8443/a/{z}/{x}/{y}.png?k=1&amp;l=2"`) || !strings.Contains(index, "© &lt;Map&gt; makers") {
-		t.Errorf("the page has neither tiles nor credit: %.300s", index)
-	}
-	for _, bad := range []string{
-		"https://tiles.example/{z}/{x}.png", "tiles.example/{z}/{x}/{y}", "javascript:{z}{x}{y}", "https:///{z}/{x}/{y}",
-		"https://a.example; script-src *//{z}/{x}/{y}", "https://{s}.example/{z}/{x}/{y}.png",
+	const without = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:%s; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	for url, want := range map[string]struct{ hole, referrer, credit string }{
+		"https://tiles.example:8443/a/{z}/{x}/{y}.png?k=1&l=2": {" https://tiles.example:8443", "strict-origin", "© &lt;Map&gt; makers"},
+		"http://tiles.example/{z}/{y}/{x}":                     {" http://tiles.example", "strict-origin", "Map tiles http://tiles.example"},
+		"/tiles/{z}/{x}/{y}.webp":                              {"", "no-referrer", "Map tiles"},
 	} {
+		options := page.Options{TileURL: url}
+		if strings.HasPrefix(want.credit, "©") {
+			options.TileCredit = "© <Map> makers"
+		}
+		r := get(handler(t, options), "/", nil)
+		if got := r.Header.Get("Content-Security-Policy"); got != fmt.Sprintf(without, want.hole) {
+			t.Errorf("%s: policy %q; want %q among the images and nothing else", url, got, want.hole)
+		}
+		if got := r.Header.Get("Referrer-Policy"); got != want.referrer {
+			t.Errorf("%s: Referrer-Policy %q; want %q", url, got, want.referrer)
+		}
+		index := read(t, r.Body)
+		if !strings.Contains(index, `data-tiles="`+html.EscapeString(url)+`"`) || !strings.Contains(index, ">"+want.credit+" · Natural Earth<") {
+			t.Errorf("%s: the page has neither tiles nor credit: %.300s", url, index)
+		}
+	}
+}
+
+func TestATileURLThatCanNotWorkIsRefused(t *testing.T) {
+	for bad, want := range map[string]string{
+		"https://tiles.example/{z}/{x}.png":                "has no {y}",
+		"tiles.example/{z}/{x}/{y}":                        "not an address of tiles",
+		"//tiles.example/{z}/{x}/{y}":                      "not an address of tiles",
+		"javascript:{z}{x}{y}":                             "not an address of tiles",
+		"https:///{z}/{x}/{y}":                             "not an address of tiles",
+		"https://a.example; script-src *//{z}/{x}/{y}":     "not a URL",
+		"https://*.example/{z}/{x}/{y}":                    "not an address of tiles",
+		"https://{s}.example/{z}/{x}/{y}.png":              "nothing is put in place of {s}",
+		"https://tiles.example/{z}/{x}/{y}{r}.png":         "nothing is put in place of {r}",
+		"https://ann:secret@tiles.example/{z}/{x}/{y}.png": "holds a user name",
+	} {
+		if _, err := page.TileOrigin(bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want that it %s", bad, err, want)
+		}
 		if _, err := page.Handler(page.Options{TileURL: bad}); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}

@@ -37,9 +37,10 @@ const maxAnswer = 256 << 20
 
 // service is a running Tripline, seen through its admin API.
 type service struct {
-	base  string
-	token secret.Value
-	http  *http.Client
+	base      string
+	token     secret.Value
+	tokenFrom string // where the command line has it from; "": from a configuration
+	http      *http.Client
 }
 
 // service checks the flags. Nothing is sent yet.
@@ -53,17 +54,17 @@ func (o *operator) service() (*service, error) {
 		return nil, usageError{fmt.Errorf("--admin %s is no http:// or https:// address", o.Admin)}
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
-	token := os.Getenv(tokenVariable)
+	token, from := os.Getenv(tokenVariable), tokenVariable
 	if o.TokenFile != "" {
 		data, err := os.ReadFile(o.TokenFile)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--token-file: %w", err)}
 		}
-		token = strings.TrimSpace(string(data))
+		token, from = strings.TrimSpace(string(data)), o.TokenFile
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true
-	return &service{base: u.String(), token: secret.Value(token), http: &http.Client{Transport: transport}}, nil
+	return &service{base: u.String(), token: secret.Value(token), tokenFrom: from, http: &http.Client{Transport: transport}}, nil
 }
 
 // request is one question to the service.
@@ -122,11 +123,23 @@ func (s *service) refused(resp *http.Response) error {
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
-		return fmt.Errorf("%s asks for a token: set %s, or give --token-file", s.base, tokenVariable)
+		return s.unauthorized()
 	case http.StatusBadRequest:
 		return usageError{errors.New(said.Error)}
 	}
 	return errors.New(said.Error)
+}
+
+// unauthorized says how to give the token that the service asks for.
+func (s *service) unauthorized() error {
+	if s.tokenFrom == "" { // it is the configuration's
+		return fmt.Errorf("the service at %s does not accept this configuration's admin.token", s.base)
+	}
+	how := "give it in a file, --token-file FILE, or in the environment variable " + tokenVariable
+	if s.token == "" {
+		return fmt.Errorf("the service at %s asks for a token, its admin.token: %s", s.base, how)
+	}
+	return fmt.Errorf("the service at %s does not accept the token from %s: it is not its admin.token; %s", s.base, s.tokenFrom, how)
 }
 
 // ask sends a request and returns the answer.

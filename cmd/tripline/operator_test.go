@@ -156,8 +156,14 @@ func TestTailFollowsTheTriggers(t *testing.T) {
 func TestTheAdminServerIsAskedWithTheToken(t *testing.T) {
 	l := startService(t)
 	t.Setenv("TRIPLINE_ADMIN_TOKEN", "")
-	if r := tripline(t, "", "consumers"); r.code != exitFailure || !strings.Contains(r.err, "TRIPLINE_ADMIN_TOKEN") {
+	const how = "--token-file FILE, or in the environment variable TRIPLINE_ADMIN_TOKEN\n"
+	if r := tripline(t, "", "consumers"); r.code != exitFailure || !strings.Contains(r.err, "asks for a token") || !strings.HasSuffix(r.err, how) {
 		t.Errorf("without a token: %+v", r)
+	}
+	wrong := file(t, "wrong", "another-token")
+	if r := tripline(t, "", "tail", "--token-file", wrong); r.code != exitFailure || !strings.Contains(r.err, "does not accept the token from "+wrong) ||
+		!strings.HasSuffix(r.err, how) || strings.Contains(r.err, "another-token") {
+		t.Errorf("with a wrong token: %+v", r)
 	}
 	if r := tripline(t, "", "consumers", "--token-file", file(t, "token", testToken+"\n")); r.code != exitOK {
 		t.Errorf("with the token in a file: %+v", r)

@@ -128,6 +128,9 @@ func (c *csvRows) bad(err error) error {
 
 // read fills the row from its fields.
 func (c *csvRows) read() error {
+	if len(c.fields) > c.width && c.comma == ',' {
+		return fmt.Errorf("the row has %d fields, the first line names %d; numbers take a decimal point, and what holds a comma stands in quotes", len(c.fields), c.width)
+	}
 	if len(c.fields) != c.width {
 		return fmt.Errorf("the row has %d fields, the first line names %d", len(c.fields), c.width)
 	}

@@ -102,10 +102,12 @@ func TestReader(t *testing.T) {
 				`f:9: the row has 3 fields, the first line names 4`,
 				`f:10: ts "2026-02-30T00:00:00Z" is neither a time in RFC 3339, such as 2026-01-31T09:30:00Z, nor unix seconds or milliseconds`,
 				`f:11: ts is empty`,
-				`f:12: the row has 5 fields, the first line names 4`,
+				`f:12: the row has 5 fields, the first line names 4; numbers take a decimal point, and what holds a comma stands in quotes`,
 				`f:13: ts 9e+99 is past the year 9999; send unix seconds or milliseconds`,
 				`14: v1 1767225600=1767225600000 1 2`,
 				`f:15: a quote is not closed`, ""}, "\n")},
+		{"decimal commas", "device;ts;lat;lon\nv1;1767225600;52,3791;4,9003\nv1;1767225600;1,234,5;4\nv1;1767225600;52.3791;4.9003\n", tracks.Options{},
+			"f:2: lat \"52,3791\" has a decimal comma; write a decimal point: 52.3791\nf:3: lat \"1,234,5\" is no number\n4: v1 1767225600=1767225600000 52.3791 4.9003\n"},
 		{"a line that is too long", "device,ts,lat,lon\n" + strings.Repeat("x", 1<<20+9) + "\nv,1767225600,1,2\n", tracks.Options{},
 			"f:2: the line is longer than 1 MiB\n3: v 1767225600=1767225600000 1 2\n"},
 		{"NDJSON", `{"device":"v1","ts":"2026-01-01T00:00:00Z","lat":52.5,"lon":13.4}` + "\n\n" +

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/ingest"
@@ -13,9 +14,21 @@ import (
 func parseNumber(key string, b []byte) (float64, error) {
 	f, err := strconv.ParseFloat(string(bytes.TrimSpace(b)), 64)
 	if err != nil || f-f != 0 {
+		if point, ok := decimalComma(b); ok {
+			return 0, fmt.Errorf("%s %q has a decimal comma; write a decimal point: %s", key, clip(b), point)
+		}
 		return 0, fmt.Errorf("%s %q is no number", key, clip(b))
 	}
 	return f, nil
+}
+
+// decimalComma says whether a text would be a number with a point in the place
+// of its only comma, and which.
+func decimalComma(b []byte) (string, bool) {
+	whole, fraction, ok := strings.Cut(string(bytes.TrimSpace(b)), ",")
+	point := whole + "." + fraction
+	_, err := strconv.ParseFloat(point, 64)
+	return clip([]byte(point)), ok && err == nil
 }
 
 // clip keeps the quotes of bad input short.

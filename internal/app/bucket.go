@@ -28,6 +28,7 @@ func (f *fences) load(ctx context.Context) error {
 	}
 	loaded := errors.New("loaded")
 	err := f.bucket.Watch(ctx, func(u fencekv.Update) error {
+		u = withoutHeavy(u)
 		f.warn(u.Problems)
 		f.fromBucket = u.Fences
 		return loaded
@@ -69,6 +70,7 @@ func (f *fences) follow(ctx context.Context) {
 // update applies a change of the bucket. Fences that a file names are the
 // file's.
 func (f *fences) update(ctx context.Context, u fencekv.Update) error {
+	u = withoutHeavy(u)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.warn(u.Problems)
@@ -119,6 +121,9 @@ func (f *fences) put(ctx context.Context, id string, feature []byte) (*geofence.
 		return nil, err
 	}
 	fence, err := fencekv.Parse(id, feature)
+	if err == nil {
+		err = checkCarried(fence)
+	}
 	if err != nil {
 		return nil, invalidFence{err}
 	}

@@ -140,6 +140,10 @@ func LoadFences(files []string) ([]*geofence.Fence, error) {
 				errs = append(errs, fmt.Errorf("%s: fence %q is in %s as well: ids are unique over all files", file, f.ID, first))
 				continue
 			}
+			if err := checkCarried(f); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", file, err))
+				continue
+			}
 			from[f.ID] = file
 			all = append(all, f)
 		}

@@ -107,6 +107,19 @@ func TestFencesChangeAtRunTime(t *testing.T) {
 	expect("GET", "/nowhere", "", 404, "no fence")
 	expect("PUT", "/bad", `{"type":"Feature","properties":{},"geometry":{"type":"Polygon","coordinates":[[[0,0],[1,1],[0,1],[1,0],[0,0]]]}}`, 400, "crosses itself")
 	expect("PUT", "/bad", `{"type":"Feature","id":"else"`, 400, "GeoJSON")
+	heavy := strings.Replace(circle, `"name":"gate"`, `"manual":"`+strings.Repeat("x", 200<<10)+`"`, 1)
+	expect("PUT", "/heavy", heavy, 400, "at most 160 KiB are allowed")
+	for id, feature := range map[string]string{"heavy": heavy, "light": circle} { // past the API
+		if _, err := kv.PutString(t.Context(), fencekv.Key(id), feature); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the light fence from the bucket", func() bool {
+		status, _ := do(t, "GET", fences+"/light", "")
+		return status == 200
+	})
+	expect("GET", "/heavy", "", 404, "no fence")
+	expect("DELETE", "/light", "", 200, "ok")
 
 	// All of it is still there after a restart; nothing is told twice.
 	if err := service.stop(); err != nil {

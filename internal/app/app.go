@@ -93,6 +93,8 @@ type service struct {
 type source interface {
 	router.Source
 	Run(ctx context.Context) error
+	// Reject publishes a location that was refused when it was judged.
+	Reject(fix *geofence.Fix, why *ingest.Refusal)
 	// Listening is closed once what is sent is heard.
 	Listening() <-chan struct{}
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/admin/live"
 	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/router"
 )
@@ -99,6 +101,9 @@ func (s *service) partitionHooks(number int) router.Hooks {
 	log := s.log.With("partition", number)
 	h.Fix = func(fix *geofence.Fix, result geofence.Result) {
 		counted.Fix(fix, result)
+		if result == geofence.Future {
+			s.source.Reject(fix, tooFarAhead(fix, s.cfg.Tracking.MaxFuture))
+		}
 		if result == geofence.Accepted && s.hub.Watched() {
 			s.hub.Position(position(fix))
 		}
@@ -127,6 +132,15 @@ func (s *service) partitionHooks(number int) router.Hooks {
 		log.Warn("storing a tick; dwells wait until one is stored", "err", natsconn.Explain(err))
 	}
 	return h
+}
+
+// tooFarAhead says why a location from the future is refused: a device's clock
+// is wrong, and somebody should hear of it.
+func tooFarAhead(fix *geofence.Fix, limit time.Duration) *ingest.Refusal {
+	ahead := time.Duration(fix.TS-fix.Stored) * time.Millisecond
+	return &ingest.Refusal{Reason: ingest.Future, Detail: fmt.Sprintf(
+		"ts %s is %v ahead of the time at which it was stored, more than tracking.max_future (%v)",
+		time.UnixMilli(fix.TS).UTC().Format(time.RFC3339), ahead.Round(time.Second), limit)}
 }
 
 func position(fix *geofence.Fix) live.Position {

@@ -17,6 +17,7 @@ import (
 	"github.com/tripline/tripline/internal/admin/live"
 	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/config"
+	"github.com/tripline/tripline/internal/ingest"
 )
 
 const square = `{"type":"FeatureCollection","features":[{"type":"Feature","id":"yard",
@@ -70,6 +71,10 @@ func TestSubmitIsAnsweredAfterTheFixWasJudged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			rejected, err := nc.SubscribeSync("tripline.rejected.>")
+			if err != nil {
+				t.Fatal(err)
+			}
 			submit := func(payload string) (a submitAnswer) {
 				t.Helper()
 				reply, err := nc.Request("tripline.submit.van-1", []byte(payload), patience)
@@ -99,6 +104,15 @@ func TestSubmitIsAnsweredAfterTheFixWasJudged(t *testing.T) {
 				if got := submit(step.payload); got != step.want {
 					t.Errorf("%s: %+v, want %+v", step.what, got, step.want)
 				}
+			}
+			future, err := rejected.NextMsg(patience)
+			if err != nil || future.Subject != "tripline.rejected.future" || future.Header.Get(ingest.SubjectHeader) != "location.van-1" ||
+				!strings.Contains(future.Header.Get(ingest.DetailHeader), "more than tracking.max_future (5m0s)") ||
+				!strings.HasPrefix(string(future.Data), `{"lat":52.5,"lon":4.5,"ts":`) || !json.Valid(future.Data) {
+				t.Errorf("one from tomorrow is told as %+v, %v", future, err)
+			}
+			if mode.durable && err == nil && future.Header.Get(ingest.SequenceHeader) != "4" {
+				t.Errorf("its sequence is told as %v", future.Header)
 			}
 			got := hook.await(t, "exit", func(got []trigger) bool { return len(got) == 2 })
 			if got[0].Type != "dev.tripline.enter.v1" || got[1].Type != "dev.tripline.exit.v1" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/router"
 )
 
@@ -110,6 +111,17 @@ func (in *intake) turnDown(m *router.Message, subject string, data []byte, err e
 	}
 	in.hooks.refused(r.Reason)
 	in.reject(subject, data, r, m.Seq)
+}
+
+// Reject publishes a location that could be read, and was refused when it was
+// judged. The payload is what counted of it.
+func (in *intake) Reject(fix *geofence.Fix, r *Refusal) {
+	subject, err := in.patterns.Subject(fix.Device)
+	if err != nil {
+		return // it came under a subject, so there is one
+	}
+	data := fmt.Appendf(nil, `{"lat":%v,"lon":%v,"ts":%d}`, fix.Lat, fix.Lon, fix.TS)
+	in.reject(subject, data, r, fix.Seq)
 }
 
 // reject publishes a refused location. It is a courtesy: nobody may listen,

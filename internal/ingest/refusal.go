@@ -29,13 +29,18 @@ const (
 	Encrypted Reason = "encrypted" // OwnTracks' payload encryption is on
 )
 
+// Future is the reason of a location that could be read and was refused when it
+// was judged; see [intake.Reject]. It is counted there.
+const Future Reason = "future"
+
 // Reasons of a submit that was valid but could not be stored.
 const (
 	Unavailable Reason = "unavailable" // NATS did not confirm it
 	Full        Reason = "full"        // the location stream has no room
 )
 
-// Reasons lists every reason that a location can be refused for.
+// Reasons lists every reason that a location can be refused for while it is
+// read.
 func Reasons() []Reason {
 	return []Reason{Malformed, Missing, Range, Timestamp, Oversized, Encoding, Device, Encrypted}
 }

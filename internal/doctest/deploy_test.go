@@ -251,6 +251,11 @@ func TestSystemdUnit(t *testing.T) {
 	if out, err := exec.Command(tool, "verify", path).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
+	// What is left is the network, and the files that everybody may read.
+	out, err := exec.Command(tool, "security", "--offline=true", "--threshold=15", path).CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
 }
 
 // A nats-server runs with each of the files, as Tripline needs it.

@@ -111,7 +111,17 @@ func (s *service) unreachable(err error) error {
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Errorf("no service at %s: %w (start `tripline run`, or correct --admin or TRIPLINE_ADMIN)", s.base, err)
 	}
-	return fmt.Errorf("asking %s: %w", s.base, err)
+	for _, known := range []error{context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("asking %s: %w", s.base, err)
+		}
+	}
+	return s.foreign(fmt.Sprintf("%.80s", err))
+}
+
+// foreign says that something else than Tripline answers.
+func (s *service) foreign(answer string) error {
+	return fmt.Errorf("%s does not answer like Tripline's admin server (%s): correct --admin or TRIPLINE_ADMIN", s.base, answer)
 }
 
 // refused makes an error of an answer that is none of success.
@@ -119,7 +129,10 @@ func (s *service) refused(resp *http.Response) error {
 	var said struct{ Error string }
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(data, &said) != nil || said.Error == "" {
-		said.Error = strings.TrimSpace(fmt.Sprintf("%s %.200s", resp.Status, data))
+		said.Error = strings.TrimSpace(fmt.Sprintf("%s %.100s", resp.Status, data))
+		if resp.StatusCode < http.StatusInternalServerError {
+			return s.foreign(said.Error)
+		}
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
@@ -127,8 +140,16 @@ func (s *service) refused(resp *http.Response) error {
 	case http.StatusBadRequest:
 		return usageError{errors.New(said.Error)}
 	}
-	return errors.New(said.Error)
+	return statusError{resp.StatusCode, said.Error}
 }
+
+// statusError is what the service refused a request with.
+type statusError struct {
+	status int
+	text   string
+}
+
+func (e statusError) Error() string { return e.text }
 
 // unauthorized says how to give the token that the service asks for.
 func (s *service) unauthorized() error {
@@ -154,7 +175,7 @@ func (s *service) ask(ctx context.Context, r request) (json.RawMessage, error) {
 		return nil, fmt.Errorf("reading the answer of %s: %w", s.base, err)
 	}
 	if !json.Valid(data) {
-		return nil, fmt.Errorf("%s does not answer like Tripline's admin server", s.base)
+		return nil, s.foreign("no JSON")
 	}
 	return data, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 type checkCmd struct {
 	Config string `short:"c" default:"tripline.yaml" placeholder:"FILE" help:"Configuration."`
+	JSON   bool   `name:"json" help:"Print JSON: ok, problems and warnings."`
 }
 
 // Help is shown by --help.
@@ -29,9 +31,29 @@ Example:
 
 // Run checks the file.
 func (c *checkCmd) Run(s streams) error {
+	cfg, fences, err := c.read()
+	var warnings config.Problems
+	if err == nil {
+		warnings = slices.Concat(cfg.Warnings, noFences(cfg, fences), idleGlobs(cfg, fences))
+	}
+	switch {
+	case c.JSON:
+		return c.printJSON(s, err, warnings)
+	case err != nil:
+		return usageError{err}
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(s.err, "warning: %v\n", w)
+	}
+	printSummary(s.out, c.Config, cfg, len(fences), len(warnings))
+	return nil
+}
+
+// read reads the configuration and its fences, and says all that is wrong.
+func (c *checkCmd) read() (*config.Config, []*geofence.Fence, error) {
 	cfg, err := config.Load(c.Config)
 	if err != nil {
-		return usageError{err}
+		return nil, nil, err
 	}
 	var files []string
 	for _, f := range cfg.Fences {
@@ -40,20 +62,53 @@ func (c *checkCmd) Run(s streams) error {
 		}
 	}
 	fences, fenceErr := app.LoadFences(files)
-	problems := checkMatches(cfg)
-	if fenceErr != nil || len(problems) > 0 {
-		var errs []error
-		if len(problems) > 0 {
-			errs = append(errs, problems)
-		}
-		return usageError{errors.Join(append(errs, fenceErr)...)}
+	var errs []error
+	if problems := checkMatches(cfg); len(problems) > 0 {
+		errs = append(errs, problems)
 	}
-	warnings := slices.Concat(cfg.Warnings, noFences(cfg, fences), idleGlobs(cfg, fences))
-	for _, w := range warnings {
-		fmt.Fprintf(s.err, "warning: %v\n", w)
+	return cfg, fences, errors.Join(append(errs, fenceErr)...)
+}
+
+// remark is a problem or a warning as JSON. Of a fence file only the message
+// is there; it begins with the place.
+type remark struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Message string `json:"message"`
+}
+
+// printJSON prints what was found; a problem is in it, and in the exit code.
+func (c *checkCmd) printJSON(s streams, err error, warnings config.Problems) error {
+	raw, encoding := json.Marshal(struct {
+		OK       bool     `json:"ok"`
+		Problems []remark `json:"problems"`
+		Warnings []remark `json:"warnings"`
+	}{err == nil, remarks(err), remarks(warnings)})
+	if printing := orJSON(s, raw, encoding); printing != nil {
+		return printing
 	}
-	printSummary(s.out, c.Config, cfg, len(fences), len(warnings))
+	if err != nil {
+		return usageError{errTold}
+	}
 	return nil
+}
+
+// remarks takes joined errors apart, however deep.
+func remarks(err error) []remark {
+	list := []remark{}
+	for _, err := range flatten(err) {
+		switch e := err.(type) {
+		case config.Problem:
+			list = append(list, remark{e.File, e.Line, e.Column, e.Path, e.Message})
+		case interface{ Unwrap() []error }:
+			list = append(list, remarks(err)...)
+		default:
+			list = append(list, remark{Message: err.Error()})
+		}
+	}
+	return list
 }
 
 // checkMatches compiles each match, for what only the router knows.

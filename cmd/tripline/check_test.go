@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,5 +89,37 @@ func TestCheckTellsAllThatIsWrong(t *testing.T) {
 	}
 	if r := tripline(t, "", "check", "-c", path+".none"); r.code != exitUsage || !strings.Contains(r.err, "no such file") {
 		t.Errorf("got %+v", r)
+	}
+}
+
+func TestCheckAsJSON(t *testing.T) {
+	clean(t)
+	type found struct {
+		OK                 bool
+		Problems, Warnings []struct {
+			File, Key, Message string
+			Line, Column       int
+		}
+	}
+	check := func(path string, code int) (f found) {
+		t.Helper()
+		r := tripline(t, "", "check", "-c", path, "--json")
+		if err := json.Unmarshal([]byte(r.out), &f); err != nil || r.code != code || r.err != "" {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		return f
+	}
+	warned := withCity(t, "  - {name: a, match: {tags: [zoen]}, nats: {subject: x.y}}\n")
+	if f := check(warned, exitOK); !f.OK || len(f.Problems) != 0 || len(f.Warnings) != 1 || f.Warnings[0].Key != "consumers[0].match.tags[0]" || f.Warnings[0].Line != 3 {
+		t.Errorf("got %+v", f)
+	}
+	bad := file(t, "bad.geojson", "{}")
+	wrong := file(t, "t.yaml", "fences: [{file: "+bad+"}]\nconsumers: [{name: a, match: {where: \"1 +\"}, nats: {subject: x.y}}]")
+	if f := check(wrong, exitUsage); f.OK || len(f.Problems) != 2 || f.Problems[0].File != wrong || f.Problems[0].Line != 2 || f.Problems[0].Column != 38 ||
+		!strings.HasPrefix(f.Problems[1].Message, bad+":1:") {
+		t.Errorf("got %+v", f)
+	}
+	if f := check(wrong+".none", exitUsage); f.OK || len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Message, "no such file") {
+		t.Errorf("got %+v", f)
 	}
 }

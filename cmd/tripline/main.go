@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,6 +19,7 @@ func main() { os.Exit(mainWithCode()) }
 func mainWithCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	log.SetOutput(io.Discard) // what libraries print by themselves; see standardLog
 	is := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 	return run(streams{
 		ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr,

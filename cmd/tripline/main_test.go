@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +131,11 @@ func TestVersion(t *testing.T) {
 	r := tripline(t, "", "version")
 	if r.code != exitOK || !strings.HasPrefix(r.out, "tripline ") || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("got %+v", r)
+	}
+	var got struct{ Version, OS, Arch, Go string }
+	r = tripline(t, "", "version", "--json")
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.Version == "" || got.Go == "" || got.OS == "" || got.Arch == "" {
+		t.Errorf("got %+v, %v", r, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type matchCmd struct {
 	Device     string `help:"Device of rows that name none."`
 	TrackNames bool   `help:"Take the names of a GPX file's tracks as devices, not the file's name."`
 	SkipBad    bool   `help:"Pass over rows that are no fix, and count them, instead of stopping at the first."`
+	JSON       bool   `name:"json" help:"Print a JSON object a line, with the same names."`
 }
 
 // Help is shown by --help.
@@ -47,7 +49,7 @@ var kindNames = map[string]geofence.Kind{
 
 // Run replays the fixes.
 func (c *matchCmd) Run(s streams) error {
-	m := &matcher{out: bufio.NewWriterSize(s.out, 1<<16), skipBad: c.SkipBad, warn: s.err}
+	m := &matcher{out: bufio.NewWriterSize(s.out, 1<<16), skipBad: c.SkipBad, json: c.JSON, warn: s.err}
 	for _, name := range c.On {
 		k, ok := kindNames[strings.TrimSpace(name)]
 		if !ok {
@@ -69,7 +71,9 @@ func (c *matchCmd) Run(s streams) error {
 	}
 	m.tracker = geofence.NewTracker(index, rules)
 	m.names()
-	io.WriteString(m.out, "device,ts,fence,event\n")
+	if !c.JSON {
+		io.WriteString(m.out, "device,ts,fence,event\n")
+	}
 	opts := tracks.Options{Device: c.Device, TrackNames: c.TrackNames, Stdin: s.in}
 	for _, file := range c.Fixes {
 		if err := m.replay(s, file, opts); err != nil {
@@ -103,6 +107,7 @@ type matcher struct {
 	out     *bufio.Writer
 	warn    io.Writer
 	skipBad bool
+	json    bool
 
 	clock   int64 // stream time of the replay: the newest ts so far, never ahead of today
 	fixes   int
@@ -165,30 +170,52 @@ func (m *matcher) print(row *tracks.Row) {
 		if !m.on[t.Kind] {
 			continue
 		}
-		b := appendCSV(m.scratch[:0], t.Device)
-		b = append(b, ',')
-		b = appendTime(b, t, row)
-		b = append(b, ',')
+		fence := ""
 		if t.Fence != nil {
-			b = appendCSV(b, t.Fence.ID)
+			fence = t.Fence.ID
 		}
-		b = append(b, ',')
-		b = append(b, m.kinds[t.Kind]...)
-		m.scratch = append(b, '\n')
+		line := appendCSVLine
+		if m.json {
+			line = appendJSONLine
+		}
+		m.scratch = line(m.scratch[:0], t.Device, timeOf(t, row), fence, m.kinds[t.Kind])
 		m.out.Write(m.scratch) // an error stays with the writer until the flush
 	}
 }
 
-// appendTime is the ts as it stands in the input where this fix decided.
-func appendTime(b []byte, t *geofence.Transition, row *tracks.Row) []byte {
+// timeOf is the ts as it stands in the input where this fix decided.
+func timeOf(t *geofence.Transition, row *tracks.Row) string {
 	if t.At == row.Fix.TS && t.Device == row.Fix.Device && t.Fix.Seq == row.Fix.Seq {
-		return appendCSV(b, string(row.TS))
+		return string(row.TS)
 	}
 	layout := time.RFC3339
 	if t.At%1000 != 0 {
 		layout = "2006-01-02T15:04:05.000Z07:00"
 	}
-	return time.UnixMilli(t.At).UTC().AppendFormat(b, layout)
+	return time.UnixMilli(t.At).UTC().Format(layout)
+}
+
+func appendJSONLine(b []byte, device, ts, fence, event string) []byte {
+	line, err := json.Marshal(struct {
+		Device string `json:"device"`
+		TS     string `json:"ts"`
+		Fence  string `json:"fence"`
+		Event  string `json:"event"`
+	}{device, ts, fence, event})
+	if err != nil {
+		return b // there is nothing in it that can't be encoded
+	}
+	return append(append(b, line...), '\n')
+}
+
+func appendCSVLine(b []byte, device, ts, fence, event string) []byte {
+	for i, field := range []string{device, ts, fence, event} {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCSV(b, field)
+	}
+	return append(b, '\n')
 }
 
 // appendCSV appends a field, in quotes where it needs them.

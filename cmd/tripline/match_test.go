@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,19 @@ func TestMatchOfTheExample(t *testing.T) {
 	text, err := os.ReadFile(fixes)
 	if err != nil {
 		t.Fatal(err)
+	}
+	var lines strings.Builder
+	lines.WriteString("device,ts,fence,event\n")
+	asJSON := tripline(t, "", "match", "--fences", city, "--fixes", fixes, "--on", "enter,exit,dwell,cross", "--json")
+	for line := range strings.Lines(asJSON.out) {
+		var l struct{ Device, TS, Fence, Event string }
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		lines.Write(appendCSVLine(nil, l.Device, l.TS, l.Fence, l.Event))
+	}
+	if lines.String() != r.out {
+		t.Errorf("as JSON: got %+v", asJSON)
 	}
 	again := tripline(t, string(text), "match", "--fences", city, "--fixes", "-", "--on=enter,exit", "--on=dwell,cross")
 	if again.out != r.out {

@@ -151,6 +151,11 @@ func TestTailFollowsTheTriggers(t *testing.T) {
 	if r := tripline(t, "", "tail", "--transition", "leave"); r.code != exitUsage {
 		t.Errorf("an unknown kind: %+v", r)
 	}
+	if r := tripline(t, "", "tail", "--consumer", "bsu"); r.code != exitFailure || r.err != "tripline: no consumer \"bsu\"\n" {
+		t.Errorf("an unknown consumer: %+v", r)
+	}
+	_, told, _ := background(t, streams{}, "tail", "--fence", "yrad")
+	eventually(t, "a word on the unknown fence", func() bool { return told.String() == "tripline: there is no fence \"yrad\" yet\n" })
 }
 
 func TestTheAdminServerIsAskedWithTheToken(t *testing.T) {
@@ -182,6 +187,15 @@ func TestTheAdminServerIsAskedWithTheToken(t *testing.T) {
 		if r := tripline(t, "", "reload", "--admin", tt.admin); r.code != tt.code || !strings.Contains(r.err, tt.want) {
 			t.Errorf("--admin %s: %+v; want %d with %q", tt.admin, r, tt.code, tt.want)
 		}
+	}
+	missing := serve(t, http.NotFoundHandler())
+	if r := tripline(t, "", "consumers", "--admin", missing); r.code != exitFailure || r.err != "tripline: "+missing+
+		" does not answer like Tripline's admin server (404 Not Found 404 page not found): correct --admin or TRIPLINE_ADMIN\n" {
+		t.Errorf("a server of something else: %+v", r)
+	}
+	if r := tripline(t, "", "consumers", "--admin", strings.Replace(l.nats, "nats:", "http:", 1)); r.code != exitFailure ||
+		!strings.Contains(r.err, "does not answer like Tripline's admin server (") || len(r.err) > 300 {
+		t.Errorf("the NATS server: %+v", r)
 	}
 	other := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("<html>")) })
 	if r := tripline(t, "", "consumers", "--admin", serve(t, other)); r.code != exitFailure || !strings.Contains(r.err, "does not answer like Tripline") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type publishCmd struct {
 	TrackNames bool          `help:"Take the names of a GPX file's tracks as devices, not the file's name."`
 	SkipBad    bool          `help:"Pass over rows that are no fix, and count them, instead of stopping at the first."`
 	RetryFor   time.Duration `default:"30s" help:"How long to try again what is not acknowledged before giving up."`
+	JSON       bool          `name:"json" help:"Print the counts as JSON."`
 
 	connection
 }
@@ -68,7 +70,9 @@ func (c *publishCmd) Run(s streams) error {
 	job.meter = newMeter(s, r)
 	err = job.run(s.ctx)
 	job.meter.done()
-	job.summary(s.out)
+	if told := job.tell(s, c.JSON); err == nil && told != nil {
+		return told
+	}
 	if err == nil && p.seen().refusals() > 0 {
 		return errTold
 	}
@@ -208,6 +212,26 @@ func appendLocation(b []byte, row *tracks.Row) []byte {
 		b = append(b, f.Props...)
 	}
 	return append(b, '}')
+}
+
+// tell prints what was done, also after an error: so much is stored.
+func (j *publishJob) tell(s streams, asJSON bool) error {
+	if !asJSON {
+		j.summary(s.out)
+		return nil
+	}
+	c := j.pub.seen()
+	raw, err := json.Marshal(struct {
+		Published  int            `json:"published"`
+		Devices    int            `json:"devices"`
+		Seconds    float64        `json:"seconds"`
+		Duplicates int            `json:"duplicates"`
+		Refused    map[string]int `json:"refused"`
+		BadRows    int            `json:"bad_rows"`
+		Again      int            `json:"sent_again"`
+		Overtaken  int            `json:"overtaken"`
+	}{c.acked, len(j.devices), time.Since(j.start).Seconds(), c.duplicates, c.refused, j.bad, c.again, c.overtaken})
+	return orJSON(s, raw, err)
 }
 
 func (j *publishJob) summary(out io.Writer) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -72,6 +73,15 @@ func TestPublish(t *testing.T) {
 	}
 	if got := stored(t, st); len(got) != 3 {
 		t.Errorf("the same file again stored something: %v", got)
+	}
+	var told struct {
+		Published, Devices, Duplicates int
+		Refused                        map[string]int
+		Seconds                        float64
+	}
+	r = tripline(t, "", "publish", csv, "-s", s.URL, "--json")
+	if err := json.Unmarshal([]byte(r.out), &told); err != nil || r.code != exitOK || told.Published != 3 || told.Devices != 2 || told.Duplicates != 3 || told.Refused == nil || told.Seconds <= 0 {
+		t.Errorf("as JSON: got %+v, %v", r, err)
 	}
 }
 

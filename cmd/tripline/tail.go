@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +43,9 @@ func (c *tailCmd) Run(s streams) error {
 	if err != nil {
 		return err
 	}
+	if err := c.known(s, svc); err != nil {
+		return err
+	}
 	lines := 0
 	err = svc.follow(s.ctx, s.err, func(event string, data []byte) error {
 		line, err := c.line(s, event, data)
@@ -59,6 +64,29 @@ func (c *tailCmd) Run(s streams) error {
 		return nil
 	}
 	return err
+}
+
+// known sees that the filters can match something: a slip of the pen would be
+// waited for for ever.
+func (c *tailCmd) known(s streams, svc *service) error {
+	if c.Consumer != "" {
+		names, err := consumerNames(s.ctx, svc)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(names, c.Consumer) {
+			return fmt.Errorf("no consumer %q", c.Consumer)
+		}
+	}
+	if c.Fence != "" {
+		_, err := svc.ask(s.ctx, request{method: http.MethodGet, path: at("fences", c.Fence)})
+		if refusal, ok := errors.AsType[statusError](err); ok && refusal.status == http.StatusNotFound {
+			fmt.Fprintf(s.err, "tripline: there is no fence %q yet\n", c.Fence)
+			return nil
+		}
+		return err
+	}
+	return nil
 }
 
 // errEnough ends a tail after its count.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -9,12 +10,21 @@ import (
 // version is set when a release is built; otherwise the build knows.
 var version = ""
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
 
-func (versionCmd) Help() string { return "Example:\n\n  tripline version" }
+// Help is shown by --help.
+func (*versionCmd) Help() string { return "Example:\n\n  tripline version" }
 
 // Run prints one line that a bug report can quote.
-func (versionCmd) Run(s streams) error {
+func (c *versionCmd) Run(s streams) error {
+	if c.JSON {
+		raw, err := json.Marshal(map[string]string{
+			"version": buildVersion(), "os": runtime.GOOS, "arch": runtime.GOARCH, "go": runtime.Version(),
+		})
+		return orJSON(s, raw, err)
+	}
 	_, err := fmt.Fprintf(s.out, "tripline %s %s/%s %s\n", buildVersion(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	return err
 }

@@ -193,10 +193,10 @@ func (s *service) askPositions(ctx context.Context, p *router.Partition, to chan
 }
 
 // goneAfter is when a device that is not heard of leaves the live page's map:
-// after an hour, or as soon as nothing is known of it any more.
+// no later than nothing is known of it any more.
 func (s *service) goneAfter() time.Duration {
 	if f := s.cfg.Tracking.ForgetAfter; f > 0 {
-		return min(f, time.Hour)
+		return min(f, live.GoneAfter)
 	}
-	return time.Hour
+	return live.GoneAfter
 }

@@ -32,9 +32,13 @@ type Config struct {
 	// gets. nil: a device shows from its next fix on.
 	Positions func(ctx context.Context) iter.Seq[[]Position]
 	// GoneAfter is how long nothing must have been heard of a device for a
-	// client to take it off its map.
+	// client to take it off its map. 0: [GoneAfter].
 	GoneAfter time.Duration
 }
+
+// GoneAfter is how long a device that is not heard of stays on a map, unless
+// the configuration says otherwise.
+const GoneAfter = time.Hour
 
 // Hub hands what is published to every watching client. The zero value isn't
 // usable; see [New]. All methods may be called at once from any goroutine.
@@ -56,6 +60,9 @@ type Hub struct {
 // New makes a hub. It has no goroutine of its own: a client lives in the
 // goroutine of its request.
 func New(config Config) *Hub {
+	if config.GoneAfter == 0 {
+		config.GoneAfter = GoneAfter
+	}
 	h := &Hub{config: config, memory: memory{byName: map[string]*past{}}}
 	h.positions.init()
 	return h

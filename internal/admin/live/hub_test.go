@@ -34,7 +34,7 @@ func known(list ...live.Position) func(context.Context) iter.Seq[[]live.Position
 func TestAStreamBeginsWithHelloAndWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		started := time.Now().UTC()
-		hub := live.New(live.Config{Version: "v1", Namespace: "fleet", Started: started, GoneAfter: time.Hour,
+		hub := live.New(live.Config{Version: "v1", Namespace: "fleet", Started: started,
 			Positions: known(
 				live.Position{Device: `a"b.ü`, Lat: -47.1234567, Lon: 180, TS: 1700000000123, Heading: 271.4},
 				live.Position{Device: "parked", TS: 5, Heading: math.NaN(), Age: 90 * time.Second},

@@ -182,7 +182,7 @@ func TestAForgottenDeviceLeavesAndMayComeBack(t *testing.T) {
 func TestAStreamDoesNotWaitForTheKnownDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := make(chan struct{})
-		hub := live.New(live.Config{GoneAfter: time.Hour, Positions: func(ctx context.Context) iter.Seq[[]live.Position] {
+		hub := live.New(live.Config{Positions: func(ctx context.Context) iter.Seq[[]live.Position] {
 			return func(yield func([]live.Position) bool) {
 				if !yield([]live.Position{at("early", 1, 1)}) {
 					return

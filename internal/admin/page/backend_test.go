@@ -23,18 +23,26 @@ type backend struct {
 	*httptest.Server
 	hub *live.Hub
 
+	options page.Options
+	live    live.Config
+
 	mu        sync.Mutex
 	token     string
+	hold      bool // the fences are not there yet
 	consumers []live.Consumer
 	fences    []map[string]any
 	actions   []string // "POST dispatch/open", "PUT depot", ...
 }
 
-func startBackend(t *testing.T) *backend {
+func startBackend(t *testing.T, change ...func(*backend)) *backend {
 	t.Helper()
 	b := &backend{consumers: someConsumers(), fences: someFences()}
-	b.hub = live.New(live.Config{Version: "v0.0.0-test", Namespace: "tripline", Started: time.Now()})
-	assets, err := page.Handler(page.Options{})
+	b.live = live.Config{Version: "v0.0.0-test", Namespace: "tripline", Started: time.Now()}
+	for _, f := range change {
+		f(b)
+	}
+	b.hub = live.New(b.live)
+	assets, err := page.Handler(b.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +166,10 @@ func (b *backend) listConsumers(w http.ResponseWriter, _ *http.Request) {
 func (b *backend) listFences(w http.ResponseWriter, _ *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.hold {
+		fail(w, http.StatusServiceUnavailable, "too busy")
+		return
+	}
 	answer(w, map[string]any{"type": "FeatureCollection", "features": b.fences})
 }
 
@@ -220,13 +232,17 @@ func (b *backend) putFence(w http.ResponseWriter, r *http.Request) {
 func (b *backend) deleteFence(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	b.record("DELETE " + id)
+	b.remove(id)
+	answer(w, map[string]bool{"ok": true})
+}
+
+func (b *backend) remove(id string) {
 	b.mu.Lock()
 	if i := b.find(id); i >= 0 {
 		b.fences = slices.Delete(b.fences, i, i+1)
 	}
 	b.mu.Unlock()
 	b.hub.Fences()
-	answer(w, map[string]bool{"ok": true})
 }
 
 func (b *backend) find(id string) int {
@@ -258,6 +274,13 @@ func (b *backend) done() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return strings.Join(b.actions, ", ")
+}
+
+// release gives the fences out.
+func (b *backend) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hold = false
 }
 
 func (b *backend) setToken(token string) {

@@ -1,8 +1,13 @@
 package page_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tripline/tripline/internal/admin/live"
+	"github.com/tripline/tripline/internal/admin/page"
 )
 
 const card = `article[aria-labelledby="consumer-dispatch"]`
@@ -44,7 +50,10 @@ func TestTheLivePageInABrowser(t *testing.T) {
 	step("actions ask first and then work", func(t *testing.T) { actionsWork(t, b, api) })
 	step("half-open says recovering", func(t *testing.T) { halfOpenSaysRecovering(t, b) })
 	step("a fence tells who is inside", func(t *testing.T) { aFenceTellsWhoIsInside(t, b) })
+	step("a reload shows what happened before", func(t *testing.T) { aReloadShowsWhatHappenedBefore(t, b) })
 	step("a fence is drawn and removed", func(t *testing.T) { aFenceIsDrawn(t, b, api) })
+	step("a fence is drawn by keyboard", func(t *testing.T) { aFenceIsDrawnByKeyboard(t, b, api) })
+	step("a forgotten device leaves", func(t *testing.T) { aForgottenDeviceLeaves(t, b, api) })
 	step("GeoJSON is pasted", func(t *testing.T) { geoJSONIsPasted(t, b, api) })
 	step("every control has a name", func(t *testing.T) { everyControlHasAName(t, b) })
 	step("fits a phone", func(t *testing.T) { fitsAPhone(t, b) })
@@ -77,23 +86,43 @@ func loads(t *testing.T, b *browser) {
 	b.shot("light")
 }
 
-func worksByKeyboard(t *testing.T, b *browser) {
-	const tab, enter, escape = '\uE004', '\uE007', '\uE00C'
-	focused := func() string {
-		var name string
-		b.eval(`const e = document.activeElement; return e.getAttribute("aria-label") || e.id || e.innerText`, &name)
-		return name
-	}
-	reach := func(name string) {
-		t.Helper()
-		for range 30 {
-			if strings.HasPrefix(focused(), name) {
-				return
-			}
-			b.press(tab)
+// Keys, as WebDriver names them.
+const (
+	tab, enter, escape, backspace = '\uE004', '\uE007', '\uE00C', '\uE003'
+	left, up, right, down         = '\uE012', '\uE013', '\uE014', '\uE015'
+)
+
+// focused is the name of what has the focus.
+func focused(b *browser) string {
+	b.t.Helper()
+	var name string
+	b.eval(`const e = document.activeElement; return e.getAttribute("aria-label") || e.id || e.innerText`, &name)
+	return name
+}
+
+// reach tabs on until something of that name has the focus.
+func reach(b *browser, name string) {
+	b.t.Helper()
+	for range 30 {
+		if strings.HasPrefix(focused(b), name) {
+			return
 		}
-		t.Fatalf("30 tabs don't reach %q; the focus is on %q", name, focused())
+		b.press(tab)
 	}
+	b.t.Fatalf("30 tabs don't reach %q; the focus is on %q", name, focused(b))
+}
+
+// said is what a screen reader has been told lately.
+func said(b *browser) string {
+	b.t.Helper()
+	var text string
+	b.eval(`return document.getElementById("announcer").textContent`, &text)
+	return text
+}
+
+func worksByKeyboard(t *testing.T, b *browser) {
+	reach := func(name string) { t.Helper(); reach(b, name) }
+	focused := func() string { return focused(b) }
 	reach("Skip the map")
 	b.press(enter)
 	reach("Actions for dispatch")
@@ -171,10 +200,8 @@ func aTripShows(t *testing.T, b *browser, api *backend) {
 	if got := b.text("#summary"); got != "dispatch open" {
 		t.Errorf("the summary says %q", got)
 	}
-	var said string
-	b.eval(`return document.getElementById("announcer").textContent`, &said)
-	if !strings.Contains(said, "dispatch is open.") {
-		t.Errorf("a screen reader hears %q", said)
+	if text := said(b); !strings.Contains(text, "dispatch is open.") {
+		t.Errorf("a screen reader hears %q", text)
 	}
 	b.until("the window counts down", func() bool { return b.text(card+" .sentence") != sentence })
 	b.shot("open")
@@ -250,6 +277,21 @@ func aFenceTellsWhoIsInside(t *testing.T, b *browser) {
 	b.until("the panel is closed", func() bool { return b.text("#details-title") == "" })
 }
 
+// The server remembers: the page that is loaded anew has seen none of it.
+func aReloadShowsWhatHappenedBefore(t *testing.T, b *browser) {
+	label := func() (text string) {
+		b.eval(`const e = document.querySelector(arguments[0]); return e ? e.getAttribute("aria-label") : ""`, &text, card+" canvas")
+		return text
+	}
+	b.call("POST", "/refresh", nil, nil)
+	b.until("the timeline tells of the trips and probes of before", func() bool {
+		text := label()
+		return strings.Contains(text, "open 2 times") && strings.Contains(text, "tested 2 times; 2 probes, 2 healthy.")
+	})
+	b.until("the map is back", func() bool { return b.text("#count-fences") == "5" && b.text("#count-devices") == "60" })
+	b.shot("reloaded")
+}
+
 // mapPoint is a point of the map area, in the window's pixels.
 func mapPoint(b *browser, across, down float64) [2]int {
 	var box struct{ X, Y, Width, Height float64 }
@@ -261,6 +303,7 @@ func aFenceIsDrawn(t *testing.T, b *browser, api *backend) {
 	b.click("#add-fence summary")
 	b.click("#add-circle")
 	b.until("a hint is shown", func() bool { return strings.Contains(b.text("#draw-hint"), "Click the centre") })
+	b.shot("draw")
 	b.tap(mapPoint(b, 0.5, 0.5), mapPoint(b, 0.55, 0.5))
 	b.until("the form asks for an id", func() bool { return b.text("dialog h2") == "New fence" })
 	b.write("#fence-id", "depot-west")
@@ -308,6 +351,103 @@ func aFenceIsDrawn(t *testing.T, b *browser, api *backend) {
 	if err := json.Unmarshal(data, &polygon); err != nil || polygon.Type != "Polygon" || len(polygon.Coordinates[0]) != 4 {
 		t.Errorf("the polygon is %s (%v); want a closed ring of 4 positions", data, err)
 	}
+}
+
+// All of it without a pointer, from opening the menu to the fence in force.
+func aFenceIsDrawnByKeyboard(t *testing.T, b *browser, api *backend) {
+	begin := func(shape string) {
+		t.Helper()
+		b.eval(`document.querySelector("#find").focus()`, nil)
+		reach(b, "Add fence")
+		b.press(enter)
+		reach(b, "add-"+shape)
+		b.press(enter)
+		b.until("the drawing has begun", func() bool { return strings.Contains(said(b), "Drawing a "+shape) })
+	}
+	pan := func(times int, key rune) {
+		for range times {
+			b.press(key)
+		}
+	}
+	begin("polygon")
+	if got := focused(b); !strings.HasPrefix(got, "Map of fences") {
+		t.Errorf("the focus is on %q; want the map", got)
+	}
+	if got := b.text("#draw-hint"); got != "Arrows move, Enter sets the first corner." {
+		t.Errorf("the hint is %q", got)
+	}
+	b.press(enter)
+	pan(3, right)
+	b.until("it is read out where the crosshair is", func() bool { return strings.Contains(said(b), " m from the last corner.") })
+	b.press(enter)
+	pan(2, up)
+	b.press(enter)
+	pan(2, left)
+	b.press(enter)
+	b.press(backspace)
+	b.until("the corner is taken back", func() bool { return strings.Contains(said(b), "Corner 4 taken back.") })
+	pan(2, right) // to the third corner again
+	b.until("the shape shows on the map", func() bool {
+		var pixels int
+		b.eval(`let n = 0;
+			for (const c of document.querySelectorAll(".ol-layers canvas")) {
+				const g = new OffscreenCanvas(c.width, c.height).getContext("2d", {willReadFrequently: true});
+				g.drawImage(c, 0, 0);
+				const d = g.getImageData(0, 0, c.width, c.height).data; // of the colour of what is chosen
+				for (let i = 0; i < d.length; i += 4) if (d[i] === 0xc4 && d[i + 1] === 0x46 && d[i + 2] === 0x0b) n++;
+			}
+			return n`, &pixels)
+		return pixels > 200
+	})
+	b.shot("draw-keyboard")
+	b.press(enter)
+	b.until("the form asks for an id", func() bool { return b.text("dialog h2") == "New fence" })
+	b.enterText("by-keys")
+	b.press(enter)
+	b.until("the fence is put", func() bool { return api.fence("by-keys") != nil })
+	ring := api.fence("by-keys")["geometry"].(map[string]any)["coordinates"].([]any)[0].([]any)
+	if len(ring) != 4 {
+		t.Fatalf("the ring is %v; want three corners", ring)
+	}
+	at := func(i, axis int) float64 { return ring[i].([]any)[axis].(float64) }
+	if at(1, 0) <= at(0, 0) || at(1, 1) != at(0, 1) || at(2, 1) <= at(1, 1) || at(2, 0) != at(1, 0) {
+		t.Errorf("the ring is %v; want a corner to the east, then one to the north", ring)
+	}
+	b.until("the dialog is gone", func() bool { return b.text("dialog h2") == "" })
+	if got := focused(b); !strings.HasPrefix(got, "Map of fences") {
+		t.Errorf("afterwards the focus is on %q; want the map", got)
+	}
+
+	begin("circle")
+	b.press(enter)
+	pan(4, down)
+	b.press(enter)
+	b.until("the form knows the radius", func() bool {
+		var radius float64
+		b.eval(`return Number(document.getElementById("fence-radius")?.value ?? 0)`, &radius)
+		return radius > 10
+	})
+	b.press(escape)
+	b.until("the dialog is gone", func() bool { return b.text("dialog h2") == "" })
+
+	begin("polygon")
+	b.press(enter)
+	b.press(escape)
+	b.until("Escape ends the drawing", func() bool { return b.text("#draw-hint") == "" && strings.Contains(said(b), "Drawing stopped.") })
+	api.remove("by-keys")
+	b.until("the page knows", func() bool { return b.text("#count-fences") == "6" }) // the drawn polygon stays
+}
+
+func aForgottenDeviceLeaves(t *testing.T, b *browser, api *backend) {
+	api.hub.Position(live.Position{Device: "ghost", Lat: townLat, Lon: townLon, TS: time.Now().UnixMilli(), Heading: math.NaN()})
+	b.until("it is counted", func() bool { return b.text("#count-devices") == "61" })
+	b.write("#find", "ghost")
+	b.press(enter)
+	b.until("it is shown", func() bool { return b.text("#details-title") == "ghost" })
+	api.hub.Forget("ghost")
+	b.until("it is gone", func() bool { return b.text("#count-devices") == "60" && b.text("#details-title") == "" })
+	b.until("that is said", func() bool { return strings.Contains(said(b), "ghost has left the map") })
+	b.click("#zoom-fit")
 }
 
 func geoJSONIsPasted(t *testing.T, b *browser, api *backend) {
@@ -364,13 +504,19 @@ func fitsAPhone(t *testing.T, b *browser) {
 		b.size(1440, 900, false)
 		b.until("the page is wide", func() bool { var w int; b.eval("return innerWidth", &w); return w == 1440 })
 		b.click("#zoom-fit")
+		var cut []string
+		b.eval(`return [...document.querySelectorAll(".cards, .card, .bar, .details, .trigger-list")]
+			.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.className + " " + e.innerText.slice(0, 40))`, &cut)
+		if len(cut) > 0 {
+			t.Errorf("%s: too wide for its place: %q", scheme, cut)
+		}
 		b.shot("desktop-" + scheme)
 		for _, width := range []int{390, 320} {
 			b.size(width, 844, true)
-			var overflow int
-			b.eval(`return document.documentElement.scrollWidth - innerWidth`, &overflow)
-			if overflow > 0 {
-				t.Errorf("at %d px the page is %d px too wide", width, overflow)
+			var wide int // innerWidth grows with what is too wide
+			b.eval(`return document.documentElement.scrollWidth`, &wide)
+			if wide > width {
+				t.Errorf("at %d px the page is %d px too wide", width, wide-width)
 			}
 			b.eval("scrollTo(0, 0)", nil)
 			b.shot(fmt.Sprintf("phone-%d-%s", width, scheme))
@@ -411,4 +557,106 @@ func TestThePageReconnects(t *testing.T) {
 	b.until("the page says that it is cut off, or is back already", func() bool { return b.text("#connection") != "" })
 	b.until("the stream is up again", func() bool { return api.hub.Watched() && b.text("#connection") == "Live" })
 	b.until("what changed is shown", func() bool { return strings.Contains(b.text("#summary"), "billing open") })
+}
+
+func TestTheConnectionIsLost(t *testing.T) {
+	b := openBrowser(t)
+	api := startBackend(t)
+	api.town(t, 20)
+	b.open(api.URL)
+	b.until("the page is up", func() bool { return b.text("#summary") == "All 3 consumers healthy" })
+	api.CloseClientConnections()
+	api.Config.SetKeepAlivesEnabled(false)
+	api.Listener.Close()
+	b.until("the page says that it has no connection", func() bool { return b.text("#connection") == "No connection; trying again" })
+	if got := b.text("#summary"); !strings.HasPrefix(got, "As it was at ") {
+		t.Errorf("the summary says %q; want that it is not current", got)
+	}
+	b.shot("gone")
+}
+
+func TestADeviceThatIsNotHeardOfLeavesTheMap(t *testing.T) {
+	b := openBrowser(t)
+	api := startBackend(t, func(b *backend) { b.live.GoneAfter = 3 * time.Second })
+	b.open(api.URL)
+	b.until("the stream is up", func() bool { return api.hub.Watched() && b.text("#count-fences") == "5" })
+	api.hub.Position(live.Position{Device: "van-1", Lat: townLat, Lon: townLon, TS: time.Now().UnixMilli(), Heading: math.NaN()})
+	b.until("it is shown", func() bool { return b.text("#count-devices") == "1" })
+	b.until("it has left", func() bool { return b.text("#count-devices") == "0" })
+	b.until("the map says what it waits for", func() bool { return strings.Contains(b.text("#map-empty"), "No device has been heard of lately") })
+	b.shot("empty")
+}
+
+// Under load the fences may come late, or not at the first time.
+func TestTheMapShowsTheFencesWhenTheyCome(t *testing.T) {
+	b := openBrowser(t)
+	scale := func() string { return b.text(".ol-scale-line-inner") }
+	for _, moved := range []bool{false, true} {
+		api := startBackend(t, func(b *backend) { b.hold = true })
+		b.open(api.URL)
+		b.until("the world is shown", func() bool { return strings.HasSuffix(scale(), "000 km") })
+		b.until("it is said that the fences are missing", func() bool { return strings.Contains(b.text("#toasts"), "The fences could not be loaded") })
+		if moved {
+			before := scale()
+			b.until("the map has moved", func() bool { b.click("#zoom-in"); return scale() != before })
+		}
+		api.release()
+		b.until("the fences come", func() bool { return b.text("#count-fences") == "5" })
+		if moved {
+			api.hub.Position(live.Position{Device: "van-1", Lat: townLat, Lon: townLon, TS: 1, Heading: math.NaN()})
+			b.until("a device comes", func() bool { return b.text("#count-devices") == "1" })
+			if got := scale(); !strings.HasSuffix(got, " km") {
+				t.Errorf("the operator moved the map, which then moved by itself: its scale is %s", got)
+			}
+		} else {
+			b.until("the map shows them", func() bool { return strings.HasSuffix(scale(), "0 m") })
+		}
+		b.console() // the refused requests
+	}
+}
+
+// Tiles are the one thing that is asked elsewhere, and only there.
+func TestTilesComeFromTheConfiguredHostAlone(t *testing.T) {
+	b := openBrowser(t)
+	tile, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan *http.Request, 1000)
+	serve := func() *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r
+			w.Header().Set("Content-Type", "image/png")
+			w.Write(tile)
+		}))
+		t.Cleanup(s.Close)
+		return s
+	}
+	tiles, other := serve(), serve()
+	api := startBackend(t, func(b *backend) {
+		b.options = page.Options{TileURL: tiles.URL + "/{z}/{x}/{y}.png", TileCredit: "© Somebody"}
+	})
+	b.open(api.URL)
+	select {
+	case r := <-asked:
+		if r.Host != strings.TrimPrefix(tiles.URL, "http://") || !regexp.MustCompile(`^/\d+/\d+/\d+\.png$`).MatchString(r.URL.Path) || r.Referer() != api.URL+"/" {
+			t.Errorf("asked was %s%s for %q; want a tile of %s for %s/", r.Host, r.URL, r.Referer(), tiles.URL, api.URL)
+		}
+	case <-time.After(patience):
+		t.Fatal("no tile was asked for")
+	}
+	if got := b.text(".credit"); !strings.HasPrefix(got, "© Somebody · Natural Earth") {
+		t.Errorf("the credit is %q", got)
+	}
+	b.shot("tiles")
+	if bad := b.console(); len(bad) > 0 {
+		t.Errorf("the console says %q", bad)
+	}
+	var refused string
+	b.call("POST", "/execute/async", map[string]any{"script": `const [url, done] = arguments;
+		addEventListener("securitypolicyviolation", (e) => done(e.effectiveDirective));
+		const i = new Image(); i.onload = () => done("loaded"); i.src = url;`, "args": []any{other.URL + "/1/1/1.png"}}, &refused)
+	if refused != "img-src" {
+		t.Errorf("an image of another host: %s; want that the policy refuses it", refused)
+	}
 }

@@ -208,6 +208,14 @@ func (b *browser) press(key rune) {
 	}})
 }
 
+// enterText types into whatever has the focus.
+func (b *browser) enterText(text string) {
+	b.t.Helper()
+	for _, key := range text {
+		b.press(key)
+	}
+}
+
 // tap clicks at points of the window, one after the other.
 func (b *browser) tap(points ...[2]int) {
 	b.t.Helper()

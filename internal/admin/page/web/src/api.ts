@@ -47,8 +47,8 @@ async function words(response: Response): Promise<string> {
   return text.trim().slice(0, 300) || `the server answered ${response.status}`;
 }
 
-export async function getJSON<T>(path: string): Promise<T> {
-  return (await (await request(path)).json()) as T;
+export async function getJSON<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await (await request(path, signal ? { signal } : {})).json()) as T;
 }
 
 export async function send(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<void> {

@@ -77,5 +77,6 @@ export function tellError(what: string, error: unknown): void {
 
 export function errorWords(error: unknown): string {
   if (error instanceof ApiError) return error.message;
+  if (error instanceof DOMException && error.name === "TimeoutError") return "the server did not answer in time";
   return error instanceof TypeError ? "the server can't be reached" : String(error);
 }

@@ -6,7 +6,7 @@ import type { LiveMap } from "./map/map.ts";
 
 const listed = 12;
 
-export function wireFind(map: LiveMap, open: { fence(id: string): void; device(index: number): void }): void {
+export function wireFind(map: LiveMap, open: { fence(id: string): void; device(id: string): void }): void {
   const input = byId<HTMLInputElement>("find");
   const results = byId("find-results");
   const status = byId("find-status");
@@ -25,8 +25,8 @@ export function wireFind(map: LiveMap, open: { fence(id: string): void; device(i
           open.fence(f.id);
           map.showFence(f.id);
         } else {
-          open.device(f.index);
-          map.showDevice(f.index);
+          open.device(f.id);
+          map.showDevice(f.id);
         }
       } }, h("b", {}, f.label), h("span", {}, f.kind))),
     );
@@ -64,15 +64,18 @@ export function wireFind(map: LiveMap, open: { fence(id: string): void; device(i
   });
 }
 
-type Found = { kind: "fence"; id: string; label: string } | { kind: "device"; index: number; label: string };
+interface Found {
+  kind: "fence" | "device";
+  id: string;
+  label: string;
+}
 
 function search(map: LiveMap, text: string): Found[] {
   const fences: Found[] = map.fences.all()
     .filter((f) => String(f.id).toLowerCase().includes(text) || (f.properties.name ?? "").toLowerCase().includes(text))
     .map((f) => ({ kind: "fence", id: String(f.id), label: f.properties.name || String(f.id) }));
-  const devices: Found[] = [];
-  map.overlay.fleet.ids.forEach((id, index) => {
-    if (id.toLowerCase().includes(text)) devices.push({ kind: "device", index, label: id });
-  });
+  const devices: Found[] = map.overlay.fleet.ids
+    .filter((id) => id.toLowerCase().includes(text))
+    .map((id) => ({ kind: "device", id, label: id }));
   return [...fences, ...devices];
 }

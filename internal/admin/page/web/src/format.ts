@@ -47,6 +47,7 @@ export function bytes(n: number): string {
 
 /** metres: "60 m", "1.2 km". */
 export function metres(m: number): string {
+  if (m < 0.05) return "0 m";
   if (m < 1000) return `${m < 10 ? m.toFixed(1) : Math.round(m)} m`;
   return `${(m / 1000).toFixed(m < 10_000 ? 2 : 1)} km`;
 }
@@ -58,4 +59,8 @@ export function area(squareMetres: number): string {
 }
 
 export const timeOfDay = (when: string | number) => clock.format(new Date(when));
+/** place reads out well: "53.0123° north, 11.9877° west". */
+export const place = (lon: number, lat: number) =>
+  `${Math.abs(lat).toFixed(4)}° ${lat < 0 ? "south" : "north"}, ${Math.abs(lon).toFixed(4)}° ${lon < 0 ? "west" : "east"}`;
+
 export const latLon = (lat: number, lon: number) => `${lat.toFixed(5)}, ${lon.toFixed(5)}`;

@@ -82,10 +82,21 @@ export interface Hello {
   namespace: string;
   started: string;
   now: string;
+  /** A device of which nothing was heard for this long leaves the map. */
+  gone_after_s: number;
 }
 
-/** id, lat, lon, ts in ms, heading in degrees. */
-export type DeviceRow = [string, number, number, number, number | null];
+/** What a consumer went through before the page was opened. */
+export interface Past {
+  consumer: string;
+  from: string;
+  changes: BreakerChange[];
+  probes: Probe[];
+  p99: { at: string; ms: number | null }[];
+}
+
+/** id, lat, lon, ts in ms, heading in degrees; how long ago it was heard, in seconds, unless just now. */
+export type DeviceRow = [string, number, number, number, number | null, number?];
 
 export interface Stay {
   device: string;

@@ -35,7 +35,9 @@ test("while half-open it recovers and is tested; nothing is called invalid or lo
   assert.equal(changeWords("dispatch", "half_open", "the open window of 1s has ended"), "dispatch is recovering and being tested.");
 });
 
-test("alive but slow names the key to raise", () => {
+test("alive but slow names the key to raise, and says so once", () => {
+  const twice = describe(consumer({ state: "open", alive_but_slow: true, reason: "a probe took over 500 ms; alive but slow: P50 620 ms" }), now);
+  assert.match(twice.sentence, /^A probe took over 500 ms\. Its/);
   const w = describe(consumer({ state: "open", alive_but_slow: true, p50_ms: 620 }), now);
   assert.match(w.advice, /ordinarily takes 620 ms where 500 ms is the limit\. Raise breaker\.p99/);
 });

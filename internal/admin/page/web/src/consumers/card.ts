@@ -5,7 +5,7 @@ import { h, setAttr, setText, show } from "../dom.ts";
 import { bytes, count, millis, plural, rate, timeOfDay } from "../format.ts";
 import type { Consumer } from "../wire.ts";
 import { actionsMenu, type ActionsMenu } from "./actions.ts";
-import { History } from "./history.ts";
+import type { History } from "./history.ts";
 import { Timeline } from "./timeline.ts";
 import { backlogWords, describe, progress } from "./words.ts";
 
@@ -14,7 +14,6 @@ const sinkNames: Record<string, string> = {
 };
 
 export class Card {
-  readonly history = new History();
   readonly element: HTMLElement;
   consumer: Consumer;
 
@@ -23,7 +22,7 @@ export class Card {
   private readonly sentence = h("p", { class: "sentence" });
   private readonly advice = h("p", { class: "advice" });
   private readonly target = h("p", { class: "target" });
-  private readonly timeline = new Timeline(this.history);
+  private readonly timeline: Timeline;
   private readonly latency = meter("P99 latency against its limit");
   private readonly latencyText = h("span", { class: "figure" });
   private readonly backlog = meter("Fallback queue in use");
@@ -41,8 +40,9 @@ export class Card {
   private readonly errors = h("details", { class: "errors" }, h("summary"), this.errorList);
   private readonly menu: ActionsMenu;
 
-  constructor(c: Consumer) {
+  constructor(c: Consumer, readonly history: History) {
     this.consumer = c;
+    this.timeline = new Timeline(history);
     this.menu = actionsMenu(() => this.consumer);
     this.parked = h("div", { class: "parked" },
       h("div", { class: "measure" }, h("span", { class: "name" }, "Backlog"), this.backlog.element, this.room),
@@ -50,13 +50,13 @@ export class Card {
     const id = `consumer-${c.name}`;
     this.element = h(
       "article", { class: "card", "aria-labelledby": id },
-      h("header", {}, h("h3", { id }, c.name), this.chip, this.menu.element),
+      h("header", {}, h("h3", { id }, c.name), this.chip, this.menu.element, this.target),
       this.progress, this.sentence, this.advice,
       this.timeline.element,
       h("div", { class: "measure" }, h("span", { class: "name" }, "P99"), this.latency.element, this.latencyText),
       this.parked,
       h("dl", { class: "stats" }, ...Object.values(this.stats).map((s) => s.element)),
-      this.errors, this.target,
+      this.errors,
     );
     this.update(c);
   }

@@ -1,8 +1,8 @@
-// What one consumer went through in the last five minutes, gathered while the
-// page is open.
+// What one consumer went through in the last five minutes: what the server
+// remembers of the time before the page was opened, and what came since.
 
 import { parseTime, serverNow } from "../clock.ts";
-import type { BreakerChange, Consumer, Probe, State } from "../wire.ts";
+import type { BreakerChange, Consumer, Past, Probe, State } from "../wire.ts";
 
 export const span = 5 * 60_000;
 
@@ -24,9 +24,26 @@ export class History {
   /** P99 over time, milliseconds; null where there were no samples. */
   readonly p99: { at: number; ms: number | null }[] = [];
 
+  /** When the state was last told. Nothing is known of what came after. */
+  seen = 0;
+
+  /** recall takes what the server remembers. What this page saw before that stays. */
+  recall(past: Past): void {
+    const from = parseTime(past.from) ?? serverNow();
+    cut(this.probes, (p) => p.at < from);
+    cut(this.p99, (s) => s.at < from);
+    cut(this.bands, (b) => b.from < from);
+    const first = past.changes[0];
+    if (first) this.begin(first.from, from);
+    for (const b of past.changes) this.change(b);
+    for (const p of past.probes) this.probe(p);
+    for (const s of past.p99) this.p99.push({ at: parseTime(s.at) ?? from, ms: s.ms });
+  }
+
   /** snapshot takes the state as the server tells it twice a second. */
   snapshot(c: Consumer): void {
     const now = serverNow();
+    this.seen = now;
     this.begin(c.state, parseTime(c.since) ?? now);
     this.p99.push({ at: now, ms: c.samples > 0 ? c.p99_ms : null });
     this.trim(now);
@@ -59,10 +76,15 @@ export class History {
     let ms = 0;
     this.bands.forEach((band, i) => {
       if (band.state !== state) return;
-      const to = this.bands[i + 1]?.from ?? now;
+      const to = this.bands[i + 1]?.from ?? Math.min(now, this.seen);
       times++;
       ms += to - Math.max(band.from, now - span);
     });
     return { times, ms };
   }
+}
+
+/** cut keeps the beginning of a list that is in order. */
+function cut<T>(list: T[], keep: (x: T) => boolean): void {
+  while (list.length > 0 && !keep(list.at(-1)!)) list.pop();
 }

@@ -1,13 +1,18 @@
 // The cards of all consumers, and the one line that sums them up.
 
+import { serverNow } from "../clock.ts";
 import { announce, byId, h, setText, show } from "../dom.ts";
-import { plural } from "../format.ts";
-import type { BreakerChange, Consumer, Probe } from "../wire.ts";
+import { plural, timeOfDay } from "../format.ts";
+import type { BreakerChange, Consumer, Past, Probe } from "../wire.ts";
 import { Card } from "./card.ts";
+import { History } from "./history.ts";
 import { changeWords } from "./words.ts";
 
 export class ConsumerList {
   private readonly cards = new Map<string, Card>();
+  private readonly histories = new Map<string, History>();
+  private seen = 0;
+  private cutOff = false;
   private readonly holder = byId("cards");
   private readonly empty = byId("cards-empty");
   private readonly summary = byId("summary");
@@ -26,6 +31,7 @@ export class ConsumerList {
       if (present.has(name)) continue;
       card.element.remove();
       this.cards.delete(name);
+      this.histories.delete(name);
     }
     for (const c of list) {
       const card = this.cards.get(c.name);
@@ -33,12 +39,31 @@ export class ConsumerList {
         card.update(c);
         continue;
       }
-      const made = new Card(c);
+      const made = new Card(c, this.history(c.name));
       this.cards.set(c.name, made);
       this.holder.append(made.element);
     }
     show(this.empty, list.length === 0);
+    this.seen = serverNow();
     this.summarise(list);
+  }
+
+  /** connected: false, and what is shown is how it was. */
+  connected(up: boolean): void {
+    if (this.cutOff === !up) return;
+    this.cutOff = !up;
+    this.summarise([...this.cards.values()].map((card) => card.consumer));
+  }
+
+  /** recall takes what the server remembers of a consumer, which may have no card yet. */
+  recall(past: Past): void {
+    this.history(past.consumer).recall(past);
+  }
+
+  private history(name: string): History {
+    let found = this.histories.get(name);
+    if (!found) this.histories.set(name, (found = new History()));
+    return found;
   }
 
   change(b: BreakerChange): void {
@@ -52,6 +77,13 @@ export class ConsumerList {
 
   /** summarise names who is not well; each name leads to its card. */
   private summarise(list: Consumer[]): void {
+    if (this.cutOff) {
+      this.summary.dataset.key = "";
+      this.summary.dataset.tone = "off";
+      document.title = "No connection – Tripline";
+      setText(this.summary, this.seen > 0 ? `As it was at ${timeOfDay(this.seen)}` : "");
+      return;
+    }
     const sick = list.filter((c) => c.state !== "closed" || c.disabled);
     const key = sick.map((c) => `${c.name} ${c.state}`).join() + list.length;
     if (this.summary.dataset.key === key) return;

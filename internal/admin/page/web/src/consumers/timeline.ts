@@ -10,9 +10,11 @@ import { colours } from "../theme.ts";
 import type { State } from "../wire.ts";
 import { span, type History } from "./history.ts";
 
-const height = 54;
+const height = 50;
 const stripHeight: Record<State, number> = { closed: 3, half_open: 8, open: 13 };
 const top = 6;
+/** Between figures farther apart than this (ms) nothing was known. The server remembers one in 5 s. */
+const gap = 12_000;
 /** Where the limit lies, as a part of the height above the strip. */
 const limitAt = 0.5;
 
@@ -77,7 +79,7 @@ export class Timeline {
     this.history.bands.forEach((band, i) => {
       const from = Math.max(0, x(band.from));
       const next = this.history.bands[i + 1];
-      const to = next ? x(next.from) : this.width;
+      const to = x(next ? next.from : this.history.seen);
       if (to <= 0) return;
       const wide = Math.max(1, to - from);
       if (band.state !== "closed") {
@@ -96,7 +98,10 @@ export class Timeline {
     g.lineJoin = "round";
     g.beginPath();
     let drawing = false;
+    let before = 0;
     for (const { at, ms } of this.history.p99) {
+      if (at - before > gap) drawing = false;
+      before = at;
       if (ms === null) {
         drawing = false;
         continue;

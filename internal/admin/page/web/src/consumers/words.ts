@@ -50,7 +50,9 @@ function byState(c: Consumer, now: number): Words {
 }
 
 function open(c: Consumer): string {
-  const why = asSentence(c.reason || "The breaker tripped");
+  // That it is alive but slow is told in the advice, with what to do.
+  const reason = c.alive_but_slow ? c.reason.replace(/; alive but slow.*$/, "") : c.reason;
+  const why = asSentence(reason || "The breaker tripped");
   return `${why} Its triggers are kept in the fallback queue.`;
 }
 

@@ -17,7 +17,7 @@ export class Details {
   private readonly heading = byId("details-title");
   private readonly body = byId("details-body");
   private fence = "";
-  private device = -1;
+  private device = "";
   private inside: HTMLElement = h("div");
   private timer = 0;
   private opener: Element | null = null;
@@ -28,18 +28,14 @@ export class Details {
       if (e.key === "Escape") this.close();
     });
     setInterval(() => this.tick(), 1000);
+    map.covered = () => !this.panel.hidden;
   }
 
   close(): void {
     if (this.panel.hidden) return;
     this.panel.hidden = true;
-    this.fence = "";
-    this.device = -1;
     clearTimeout(this.timer);
-    this.map.fences.choose("");
-    this.map.overlay.chosen = -1;
-    this.map.follow(-1);
-    this.map.overlay.redraw();
+    this.choose("", "");
     if (this.opener instanceof HTMLElement && this.opener.isConnected) this.opener.focus();
   }
 
@@ -47,8 +43,7 @@ export class Details {
     const fence = this.map.fences.get(id);
     if (!fence) return;
     this.open();
-    this.fence = id;
-    this.map.fences.choose(id);
+    this.choose(id, "");
     setText(this.heading, fence.properties.name || id);
     this.inside = h("div", { class: "inside" }, h("p", { class: "muted" }, "…"));
     this.body.replaceChildren(this.facts(fence), this.inside, this.fenceButtons(fence));
@@ -56,18 +51,15 @@ export class Details {
     void this.refresh();
   }
 
-  showDevice(index: number): void {
+  showDevice(id: string): void {
     this.open();
-    this.device = index;
-    this.map.overlay.chosen = index;
-    this.map.overlay.redraw();
-    const id = this.map.overlay.fleet.ids[index]!;
+    this.choose("", id);
     setText(this.heading, id);
     const facts = h("dl", { class: "facts" });
     const follow = h("button", { type: "button", "aria-pressed": "false" }, "Follow");
     follow.addEventListener("click", () => {
-      const on = this.map.following !== index;
-      this.map.follow(on ? index : -1);
+      const on = this.map.following !== id;
+      this.map.follow(on ? id : "");
       follow.setAttribute("aria-pressed", String(on));
     });
     const triggers = h("button", { type: "button", onclick: () => this.filterTriggers(id) }, "Its triggers");
@@ -94,13 +86,17 @@ export class Details {
 
   private open(): void {
     if (this.panel.hidden) this.opener = document.activeElement;
-    this.fence = "";
-    this.device = -1;
-    this.map.fences.choose("");
-    this.map.overlay.chosen = -1;
-    this.map.follow(-1);
-    this.map.overlay.redraw();
     this.panel.hidden = false;
+  }
+
+  /** choose marks a fence or a device; "" for none. */
+  private choose(fence: string, device: string): void {
+    this.fence = fence;
+    this.device = device;
+    this.map.fences.choose(fence);
+    this.map.overlay.chosen = device;
+    this.map.overlay.redraw();
+    this.map.follow("");
   }
 
   private facts(f: FenceFeature): HTMLElement {
@@ -161,7 +157,7 @@ export class Details {
     const focused = (document.activeElement as HTMLElement | null)?.dataset["stay"];
     const rows = list.slice(0, listed).map((s) =>
       h("li", {},
-        h("button", { type: "button", "data-stay": s.device, onclick: () => this.pick(s.device) },
+        h("button", { type: "button", "data-stay": s.device, onclick: () => this.pick(s) },
           h("b", {}, s.device), h("span", {}, `for ${duration((now - Date.parse(s.entered_at)) / 1000)}`))),
     );
     const more = list.length > listed ? h("p", { class: "muted" }, `and ${list.length - listed} more`) : null;
@@ -169,23 +165,28 @@ export class Details {
     if (focused) this.inside.querySelector<HTMLElement>(`[data-stay="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  private pick(device: string): void {
-    const index = this.map.overlay.fleet.find(device);
-    if (index < 0) return;
-    this.showDevice(index);
-    this.map.showDevice(index);
+  /** pick shows a device that is inside; one that has not been heard of for long is on no map. */
+  private pick(s: Stay): void {
+    if (this.map.overlay.fleet.find(s.device) >= 0) this.showDevice(s.device);
+    this.map.showPlace(s.lat, s.lon);
   }
 
+  /** tick keeps the facts about a device current. It may have gone. */
   private tick(): void {
-    if (this.device < 0 || this.panel.hidden) return;
+    if (this.device === "" || this.panel.hidden) return;
     const { fleet } = this.map.overlay;
+    const i = fleet.find(this.device);
     const list = this.body.querySelector("dl");
     if (!list) return;
-    const ts = fleet.ts(this.device);
-    const heading = fleet.heading(this.device);
+    if (i < 0) {
+      toast(`${this.device} has left the map: it was forgotten, or not heard of for long`);
+      return this.close();
+    }
+    const ts = fleet.ts(i);
+    const heading = fleet.heading(i);
     const age = Math.max(0, (serverNow() - ts) / 1000);
     const next = h("dl", { class: "facts" });
-    fact(next, "Position", latLon(fleet.lat[this.device]!, fleet.lon[this.device]!));
+    fact(next, "Position", latLon(fleet.lat[i]!, fleet.lon[i]!));
     fact(next, "Heading", Number.isNaN(heading) ? "not known" : `${Math.round((heading + 360) % 360)}°`);
     fact(next, "Last fix", `${timeOfDay(ts)}, ${duration(age)} ago`);
     list.replaceWith(next);

@@ -85,7 +85,6 @@ export function pasteForm(options: FormOptions): void {
     submit, options.closed,
   );
   text.addEventListener("input", () => {
-    fail("");
     try {
       const list = readFeatures(text.value);
       const replaced = list.filter((f) => options.existing(String(f.id))).length;
@@ -141,6 +140,7 @@ function dialogForm(title: string, content: (Node | null)[], submit: HTMLButtonE
     setText(error, text);
     show(error, text !== "");
   };
+  form.addEventListener("input", () => fail("")); // it was about what stood there before
   return { form, dialog, fail };
 }
 

@@ -27,10 +27,16 @@ export class FenceLayer {
   readonly layer = new VectorLayer({
     source: this.source,
     zIndex: 5,
-    declutter: true,
     updateWhileAnimating: true,
     updateWhileInteracting: true,
     style: (f, resolution) => this.style(f as Feature, resolution),
+  });
+  /** The names have a layer of their own, above the devices: they can be read in any traffic. */
+  readonly names = new VectorLayer({
+    source: this.source,
+    zIndex: 12,
+    declutter: "names", // by themselves: the countries' names keep none of them away
+    style: (f, resolution) => this.name(String(f.getId()), resolution),
   });
   private readonly entries = new Map<string, Entry>();
   /** The largest band. */
@@ -87,7 +93,13 @@ export class FenceLayer {
 
   choose(id: string): void {
     this.chosen = id;
+    this.changed();
+  }
+
+  /** changed draws all anew: the theme, or what is chosen, is another. */
+  changed(): void {
     this.layer.changed();
+    this.names.changed();
   }
 
   /** at finds the smallest fence under a point, or within some Mercator metres of one; "" for none. */
@@ -108,15 +120,17 @@ export class FenceLayer {
     return best === null ? "" : String((best as Entry).fence.id);
   }
 
-  /** label is the fence's name, where it is drawn wide enough to hold it. */
-  private label(id: string, resolution: number): Text | undefined {
+  /** name is drawn where the fence is wide enough to hold it. */
+  private name(id: string, resolution: number): Style | undefined {
     const entry = this.entries.get(id);
     const name = entry?.fence.properties.name || id;
     if (!entry || entry.width / resolution < name.length * 7 + 10) return undefined;
     const c = colours();
-    return new Text({
-      text: name, font: "600 12px system-ui, sans-serif", overflow: true,
-      fill: new Fill({ color: c["fence-label"] }), stroke: new Stroke({ color: c.halo, width: 3 }),
+    return new Style({
+      text: new Text({
+        text: name, font: "600 12px system-ui, sans-serif", overflow: true,
+        fill: new Fill({ color: c["fence-label"] }), stroke: new Stroke({ color: c.halo, width: 3.5 }),
+      }),
     });
   }
 
@@ -135,7 +149,6 @@ export class FenceLayer {
     return new Style({
       fill: new Fill({ color: c["fence-fill"] }),
       stroke: new Stroke({ color: colour, width: chosen ? 3 : 1.5 }),
-      text: this.label(String(f.getId()), resolution),
       zIndex: chosen ? 1 : 0,
     });
   }

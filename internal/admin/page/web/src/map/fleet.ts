@@ -20,6 +20,7 @@ export const mercatorY = (lat: number) =>
   (Math.log(Math.tan(Math.PI / 4 + (Math.max(-maxLat, Math.min(maxLat, lat)) * Math.PI) / 360)) / Math.PI) * half;
 
 const fields = 8;
+/** START is when it was heard of, and when its glide began. */
 const FROM_X = 0, FROM_Y = 1, TO_X = 2, TO_Y = 3, START = 4, GLIDE = 5, HEADING = 6, TS = 7;
 
 export class Fleet {
@@ -41,17 +42,45 @@ export class Fleet {
     this.index.clear();
   }
 
+  /** remove forgets a device; the last one takes its number. */
+  remove(id: string): void {
+    const i = this.find(id);
+    if (i < 0) return;
+    const last = this.size - 1;
+    if (i < last) {
+      this.data.copyWithin(i * fields, last * fields, (last + 1) * fields);
+      this.ids[i] = this.ids[last]!;
+      this.lat[i] = this.lat[last]!;
+      this.lon[i] = this.lon[last]!;
+      this.index.set(this.ids[i]!, i);
+    }
+    this.ids.length = this.lat.length = this.lon.length = last;
+    this.index.delete(id);
+  }
+
+  /** expire removes the devices that have not been heard of for so long (ms), and says whether there were any. */
+  expire(now: number, after: number): boolean {
+    const before = this.size;
+    for (let i = this.size - 1; i >= 0; i--) {
+      if (now - this.data[i * fields + START]! > after) this.remove(this.ids[i]!);
+    }
+    return this.size < before;
+  }
+
+  /** find is a device's number until the next removal, or -1. */
   find(id: string): number {
     return this.index.get(id) ?? -1;
   }
 
-  /** update takes new fixes; now is on the clock of performance.now(), wall on the server's. */
-  update(rows: DeviceRow[], now: number, wall: number, glide: boolean): void {
-    for (const row of rows) this.place(row, now, wall, glide);
+  /** update takes fixes; now is on the clock of performance.now(). */
+  update(rows: DeviceRow[], now: number, glide: boolean): void {
+    for (const row of rows) this.place(row, now, glide);
   }
 
-  private place([id, lat, lon, ts, heading]: DeviceRow, now: number, wall: number, glide: boolean): void {
+  private place([id, lat, lon, ts, heading, age = 0]: DeviceRow, now: number, glide: boolean): void {
     let i = this.find(id);
+    // What was known when the page was opened may come after what has moved since.
+    if (i >= 0 && ts <= this.ts(i)) return;
     const x = mercatorX(lon);
     const y = mercatorY(lat);
     const fresh = i < 0;
@@ -62,7 +91,7 @@ export class Fleet {
     const fromY = fresh ? y : this.y(i, now);
     const far = Math.hypot(x - fromX, y - fromY);
     const time = Math.min(longest, Math.max(shortest, now - d[o + START]! + 120));
-    const moves = glide && !fresh && far > 0 && far < jump;
+    const moves = glide && !fresh && age === 0 && far > 0 && far < jump;
     if (heading !== null) d[o + HEADING] = heading;
     else if (!fresh && far > 1) d[o + HEADING] = (Math.atan2(x - fromX, y - fromY) * 180) / Math.PI;
     else if (fresh) d[o + HEADING] = NaN;
@@ -70,9 +99,7 @@ export class Fleet {
     d[o + FROM_Y] = moves ? fromY : y;
     d[o + TO_X] = x;
     d[o + TO_Y] = y;
-    // What is told of a device at first may be old. Later what comes is new,
-    // whatever its own clock says.
-    d[o + START] = fresh ? now - Math.max(0, wall - ts) : now;
+    d[o + START] = now - age * 1000;
     d[o + GLIDE] = moves ? time : 0;
     d[o + TS] = ts;
     this.lat[i] = lat;

@@ -11,7 +11,7 @@ import { Sprites } from "./sprites.ts";
 
 const flashTime = 1400;
 const maxFlashes = 250;
-/** From so many flashes at once on they are drawn smaller, or they cover the map. */
+/** From so many flashes at once on they are drawn smaller and fainter, or they cover the map. */
 const manyFlashes = 30;
 /** From so many devices in view on they are drawn smaller; from so many on, as plain points. */
 const many = 700;
@@ -29,11 +29,13 @@ interface Flash {
 export class Overlay {
   readonly layer: Layer;
   readonly fleet = new Fleet();
-  /** The device that is marked, or -1. */
-  chosen = -1;
-  hovered = -1;
+  /** The device that is marked, and the one under the pointer; "" for none. */
+  chosen = "";
+  hovered = "";
 
   private readonly canvas = h("canvas", { class: "overlay", "aria-hidden": "true" });
+  /** The map would draw the layers above into a bare canvas, from where each frame of ours wiped them. */
+  private readonly element = h("div", { class: "overlay-layer" }, this.canvas);
   private readonly sprites = new Sprites();
   private flashes: Flash[] = [];
   private frame: FrameState | null = null;
@@ -58,18 +60,19 @@ export class Overlay {
   }
 
   /** flash marks a trigger at its device, and the outline of its fence. */
-  flash(device: number, transition: string, rings: number[][][]): void {
+  flash(device: string, transition: string, rings: number[][][]): void {
     const now = performance.now();
     const colour = transitionColour(transition);
-    const at = device < 0 ? null : [this.fleet.x(device, now), this.fleet.y(device, now)];
+    const i = this.fleet.find(device);
+    const at = i < 0 ? null : [this.fleet.x(i, now), this.fleet.y(i, now)];
     if (!at && rings.length === 0) return;
     this.flashes.push({ at: now, colour, x: at?.[0] ?? NaN, y: at?.[1] ?? NaN, rings });
     if (this.flashes.length > maxFlashes) this.flashes.shift();
     this.redraw();
   }
 
-  /** hit is the device within a few pixels of a point, or -1. */
-  hit(px: number, py: number, reach: number): number {
+  /** hit is the device within a few pixels of a point, or "". */
+  hit(px: number, py: number, reach: number): string {
     let best = -1;
     let least = reach * reach;
     const now = performance.now();
@@ -78,13 +81,13 @@ export class Overlay {
       const far = (p[0] - px) ** 2 + (p[1] - py) ** 2;
       if (far < least) [best, least] = [i, far];
     }
-    return best;
+    return this.fleet.ids[best] ?? "";
   }
 
-  private render(frame: FrameState): HTMLCanvasElement {
+  private render(frame: FrameState): HTMLElement {
     this.frame = frame;
     this.draw();
-    return this.canvas;
+    return this.element;
   }
 
   private pixel(x: number, y: number): [number, number] {
@@ -140,12 +143,13 @@ export class Overlay {
 
   private drawFlashes(g: CanvasRenderingContext2D, now: number): void {
     this.flashes = this.flashes.filter((f) => now - f.at < flashTime);
-    const reach = this.flashes.length > manyFlashes ? 9 : 26;
+    const crowded = this.flashes.length > manyFlashes;
+    const reach = crowded ? 8 : 26;
     for (const f of this.flashes) {
       const part = (now - f.at) / flashTime;
       g.strokeStyle = f.colour;
-      g.globalAlpha = (1 - part) ** 1.5;
-      g.lineWidth = 3;
+      g.globalAlpha = (crowded ? 0.75 : 1) * (1 - part) ** 1.5;
+      g.lineWidth = crowded ? 2 : 3;
       g.beginPath();
       for (const ring of f.rings) {
         ring.forEach(([x, y], i) => {
@@ -167,10 +171,11 @@ export class Overlay {
 
   private drawLabels(g: CanvasRenderingContext2D, now: number): void {
     const c = colours();
-    for (const i of new Set([this.hovered, this.chosen])) {
+    for (const id of new Set([this.hovered, this.chosen])) {
+      const i = this.fleet.find(id);
       if (i < 0) continue;
       const [x, y] = this.pixel(this.fleet.x(i, now), this.fleet.y(i, now));
-      if (i === this.chosen) {
+      if (id === this.chosen) {
         g.strokeStyle = c["fence-chosen"];
         g.lineWidth = 2;
         g.beginPath();
@@ -182,9 +187,9 @@ export class Overlay {
       g.lineWidth = 4;
       g.lineJoin = "round";
       g.strokeStyle = c.halo;
-      g.strokeText(this.fleet.ids[i]!, x + 16, y);
+      g.strokeText(id, x + 16, y);
       g.fillStyle = c.ink;
-      g.fillText(this.fleet.ids[i]!, x + 16, y);
+      g.fillText(id, x + 16, y);
     }
   }
 }

@@ -23,13 +23,13 @@ const font = "500 12px system-ui, sans-serif";
 /** Mercator has no poles. */
 const maxLat = 85;
 
-/** worldLayers draws the land, or tiles, and the graticule. */
+/** worldLayers draws the land, tiles if there are any, and the graticule. Where no tile comes, the land shows. */
 export function worldLayers(tileURL: string): BaseLayer[] {
-  return [tileURL ? tiles(tileURL) : countries(), graticule()];
+  return [countries(), ...(tileURL ? [tiles(tileURL)] : []), graticule()];
 }
 
 function tiles(url: string): BaseLayer {
-  return new TileLayer({ className: "tiles", source: new XYZ({ url, crossOrigin: "anonymous" }) });
+  return new TileLayer({ className: "tiles", source: new XYZ({ url }) });
 }
 
 const source = new VectorSource({ wrapX: true });
@@ -44,7 +44,7 @@ function countries(): BaseLayer {
   const lines = new Style({ stroke: new Stroke({ color: c.border, width: 1 }), zIndex: 1 });
   return new VectorImageLayer({
     source,
-    declutter: true,
+    declutter: "countries",
     imageRatio: 1.5,
     style: (f, resolution) => {
       const name = f.get("name") as string | undefined;
@@ -77,7 +77,7 @@ function graticule(): BaseLayer {
   const fill = new Fill({ color: colours().label });
   return new Graticule({
     strokeStyle: new Stroke({ color: colours().graticule, width: 1 }),
-    showLabels: true,
+    showLabels: innerWidth >= 600, // or they lie under all the rest
     wrapX: true,
     targetSize: 140,
     intervals: [90, 45, 30, 20, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001],

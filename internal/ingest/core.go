@@ -82,7 +82,8 @@ func (c *Core) Run(ctx context.Context) (err error) {
 		}
 	}()
 	for _, subject := range append(c.patterns.Subjects(), c.submitPrefix()+">") {
-		sub, err := c.nc.Subscribe(subject, c.receive)
+		r := &receiver{c: c}
+		sub, err := c.nc.Subscribe(subject, r.receive)
 		if err != nil {
 			return fmt.Errorf("subscribing to %s: %w", subject, err)
 		}
@@ -118,9 +119,37 @@ func (c *Core) watchDrops(ctx context.Context, subs []*nats.Subscription) {
 	}
 }
 
+// receiver takes the messages of one subscription, which calls it from one
+// goroutine.
+type receiver struct {
+	c     *Core
+	fed   []*coreLane // lanes that hold something it has not handed over
+	taken int         // messages since it last did
+}
+
+// handEvery bounds how many messages are taken before their lanes hand them
+// over, though more wait.
+const handEvery = 128
+
 // receive sorts a message to its partition. It never waits: a partition that
-// is behind loses its own messages, not those of others.
-func (c *Core) receive(msg *nats.Msg) {
+// is behind loses its own messages, not those of others. The lanes hand over
+// once nothing more waits in the subscription: passing on each message by
+// itself would cost a wake-up per message just when there is little CPU.
+func (r *receiver) receive(msg *nats.Msg) {
+	r.sort(msg)
+	r.taken++
+	// The message at hand still counts as pending.
+	if pending, _, err := msg.Sub.Pending(); err == nil && pending > 1 && r.taken < handEvery {
+		return
+	}
+	for _, lane := range r.fed {
+		lane.hand()
+	}
+	r.fed, r.taken = r.fed[:0], 0
+}
+
+func (r *receiver) sort(msg *nats.Msg) {
+	c := r.c
 	if device, ok := strings.CutPrefix(msg.Subject, c.submitPrefix()); ok {
 		subject, err := c.patterns.Subject(device)
 		if err != nil {
@@ -131,19 +160,24 @@ func (c *Core) receive(msg *nats.Msg) {
 		msg.Subject = subject
 	}
 	lane := c.lanes[router.PartitionOf(msg.Subject, c.partitions)]
-	if lane.put(received{msg: msg, at: time.Now()}) == laneFull {
+	switch lane.put(received{msg: msg, at: time.Now()}) {
+	case laneFed:
+		r.fed = append(r.fed, lane)
+	case laneFull:
 		c.hooks.dropped(1)
 	}
 }
 
 // Tick hands a tick to the partition's reader.
 func (c *Core) Tick(_ context.Context, partition int, nonce string) error {
-	switch c.lanes[partition].put(received{nonce: nonce, at: time.Now()}) {
+	lane := c.lanes[partition]
+	switch lane.put(received{nonce: nonce, at: time.Now()}) {
 	case laneClosed:
 		return fmt.Errorf("tick of partition %d: nobody reads it", partition)
 	case laneFull:
 		return fmt.Errorf("tick of partition %d: it is behind", partition)
 	}
+	lane.hand()
 	return nil
 }
 

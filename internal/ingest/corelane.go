@@ -7,11 +7,10 @@ import (
 )
 
 // coreLane is what waits for one partition in core mode. Messages are decoded
-// where they arrive, straight into the batch that is being filled; while the
-// partition waits for work it gets them from there at once. Only when it is
-// busy does its reader hand over what has gathered meanwhile. Passing each
-// message on to the reader first would cost a wake-up and a queue per message,
-// which is as much as decoding it.
+// where they arrive, straight into the batch that is being filled. It is
+// handed over when its receiver says so; while the partition waits for work it
+// gets it from there at once, and only when it is busy does its reader hand
+// over what has gathered meanwhile.
 type coreLane struct {
 	c *Core
 	// wake tells the reader that there is something to hand over.
@@ -23,6 +22,7 @@ type coreLane struct {
 	filling *router.Batch   // nil if nobody reads the partition here
 	full    []*router.Batch // the oldest first
 	handing bool            // the reader holds a batch that comes before all these
+	fed     bool            // a hand is to come
 	next    uint64          // the lowest position that is free
 	clock   int64           // the highest receipt time, unix ms
 }
@@ -32,6 +32,7 @@ type laneResult uint8
 
 const (
 	laneTook laneResult = iota
+	laneFed             // the first since the last hand
 	laneFull
 	laneClosed // nobody reads the partition here
 )
@@ -52,10 +53,11 @@ func (l *coreLane) open(from uint64, out chan<- *router.Batch) bool {
 func (l *coreLane) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.out, l.filling, l.full, l.handing = nil, nil, nil, false
+	l.out, l.filling, l.full, l.handing, l.fed = nil, nil, nil, false, false
 }
 
-// put decodes a message into the lane. It never waits.
+// put decodes a message into the lane, to be handed over by hand. It never
+// waits.
 func (l *coreLane) put(got received) laneResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,11 +73,27 @@ func (l *coreLane) put(got received) laneResult {
 	}
 	l.fill(next(l.filling), got)
 	l.filling.Read = got.at
+	if l.fed {
+		return laneTook
+	}
+	l.fed = true
+	return laneFed
+}
+
+// hand passes on what was put: to the partition, or if that is busy to the
+// reader.
+func (l *coreLane) hand() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fed = false
+	if l.filling == nil || len(l.filling.Messages) == 0 {
+		return // the reader has come first, or is gone
+	}
 	if !l.handing && len(l.full) == 0 {
 		select {
 		case l.out <- l.filling:
 			l.filling = l.batches.get()
-			return laneTook
+			return
 		default:
 		}
 	}
@@ -83,7 +101,6 @@ func (l *coreLane) put(got received) laneResult {
 	case l.wake <- struct{}{}:
 	default:
 	}
-	return laneTook
 }
 
 // take returns the oldest batch for the reader to hand over, nil if there is

@@ -52,6 +52,7 @@ func (c EmbeddedConfig) options() (*server.Options, error) {
 		Authorization:          c.Token,
 		DisableJetStreamBanner: true,
 		NoSigs:                 true, // the signals are ours
+		NoSublistCache:         true, // each device has a subject of its own: it would only churn
 	}
 	if o.SyncInterval == 0 {
 		o.SyncInterval = DefaultSyncInterval

@@ -46,9 +46,13 @@ func (c *runCmd) Run(s streams) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	return app.Run(s.ctx, cfg, app.Options{
+	err = app.Run(s.ctx, cfg, app.Options{
 		Version: buildVersion(), Log: log, Reload: c.reload, Hangup: hangup,
 	})
+	if _, ok := errors.AsType[app.FenceError](err); ok {
+		return usageError{err}
+	}
+	return err
 }
 
 // load reads the configuration, with what only the router can check.

@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) (err error) {
 // open builds the parts, in the order in which they need each other.
 func (s *service) open(ctx context.Context) (err error) {
 	steps := []func(context.Context) error{
-		s.openAdmin, s.openNATS, s.openStreams, s.openFences, s.openLeases, s.openConsumers, s.openPartitions,
+		s.openAdmin, s.readFences, s.openNATS, s.openStreams, s.openFences, s.openLeases, s.openConsumers, s.openPartitions,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tripline/tripline/geofence"
+	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/fencekv"
 	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/internal/state"
@@ -45,6 +46,7 @@ type fences struct {
 	mu         sync.Mutex // one change at a time; guards all below
 	files      []string
 	stamps     map[string]fileStamp // of the files as they were last read
+	broken     bool                 // then they could not be used
 	fromFiles  map[string]*geofence.Fence
 	fromBucket map[string]*geofence.Fence
 	held       *held
@@ -56,33 +58,45 @@ type fileStamp struct {
 	size     int64
 }
 
-func (s *service) openFences(ctx context.Context) (err error) {
-	f := &fences{
-		versions: s.store.Versions(), hub: s.hub, held: s.held, log: s.log,
-		reconnected: s.nats.reconnected, fromBucket: map[string]*geofence.Fence{},
-	}
+// FenceError says that fence files can't be used.
+type FenceError struct{ error }
+
+func (e FenceError) Unwrap() error { return e.error }
+
+// readFences reads the files, before anything else is started.
+func (s *service) readFences(context.Context) (err error) {
+	f := &fences{hub: s.hub, held: s.held, log: s.log, fromBucket: map[string]*geofence.Fence{}}
 	s.fences = f
 	for _, source := range s.cfg.Fences {
 		if source.File != "" {
 			f.files = append(f.files, source.File)
-			continue
 		}
+	}
+	if f.stamps, err = stampAll(f.files); err != nil {
+		return FenceError{err}
+	}
+	all, err := LoadFences(f.files)
+	if err != nil {
+		return FenceError{err}
+	}
+	f.fromFiles = byID(all)
+	return nil
+}
+
+// openFences adds those of the bucket, if there is one, and makes the index.
+func (s *service) openFences(ctx context.Context) (err error) {
+	f := s.fences
+	f.versions, f.reconnected = s.store.Versions(), s.nats.reconnected
+	if slices.ContainsFunc(s.cfg.Fences, func(source config.FenceSource) bool { return source.KV }) {
 		f.bucket, err = fencekv.Open(ctx, s.nats.js, s.cfg.NATS.Namespace, int64(s.budget.Fences), s.cfg.NATS.Replicas)
 		if err != nil {
 			return err
 		}
 	}
-	if f.stamps, err = stampAll(f.files); err != nil {
-		return err
-	}
-	all, err := LoadFences(f.files)
-	if err != nil {
-		return err
-	}
-	f.fromFiles = byID(all)
 	if err := f.load(ctx); err != nil {
 		return err
 	}
+	all := slices.SortedFunc(maps.Values(f.fromFiles), func(a, b *geofence.Fence) int { return strings.Compare(a.ID, b.ID) })
 	for id, fence := range f.fromBucket {
 		if f.fromFiles[id] == nil {
 			all = append(all, fence)
@@ -208,7 +222,12 @@ func (f *fences) reload(ctx context.Context) error {
 	f.stamps = stamps // whatever comes of it, it is tried once
 	list, err := LoadFences(f.files)
 	if err != nil {
+		f.broken = true
 		return err
+	}
+	if f.broken {
+		f.broken = false
+		f.log.Info("the fence files can be used again")
 	}
 	next := byID(list)
 	put, gone := difference(f.fromFiles, next)

@@ -2,13 +2,17 @@ package app_test
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/tripline/tripline/internal/app"
 	"github.com/tripline/tripline/internal/fencekv"
 )
 
@@ -133,6 +137,46 @@ func TestFencesChangeAtRunTime(t *testing.T) {
 	if after := len(hook.triggers()); after != before {
 		t.Errorf("a restart made %d triggers", after-before)
 	}
+}
+
+// A file that can't be used is told, and so is that it can be used again, also
+// where that changes no fence.
+func TestABrokenFenceFileIsToldAndForgiven(t *testing.T) {
+	t.Parallel()
+	hook := newHook(t)
+	path := squareService(t, hook.URL, true)
+	city := filepath.Join(filepath.Dir(path), "city.geojson")
+	lines := &logLines{}
+	service := start(t, path, func(o *app.Options) { o.Log = slog.New(slog.NewTextHandler(lines, nil)) })
+	for _, step := range []struct{ text, told string }{
+		{"{", "the fences stay as they were"}, {square, "the fence files can be used again"},
+	} {
+		if err := os.WriteFile(city, []byte(step.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, step.told, func() bool { return strings.Contains(lines.String(), step.told) })
+		if status, text := do(t, "GET", service.Admin+"/api/v1/fences/yard", ""); status != 200 {
+			t.Errorf("%s: the fence is gone: %d %s", step.told, status, text)
+		}
+	}
+}
+
+// logLines is a log that can be read while it is written.
+type logLines struct {
+	mu  sync.Mutex // guards buf
+	buf strings.Builder
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
 }
 
 func TestWithoutABucketFencesAreReadOnly(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tripline/tripline/internal/app"
@@ -63,7 +64,8 @@ func (d *doctor) warn(what, do, format string, args ...any) {
 }
 
 func (d *doctor) fail(what, do, format string, args ...any) {
-	d.found = append(d.found, finding{levelFail, what, fmt.Sprintf(format, args...), do})
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ") // of joined errors
+	d.found = append(d.found, finding{levelFail, what, text, do})
 }
 
 // Run looks at everything and prints what it found.

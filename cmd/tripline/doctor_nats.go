@@ -111,6 +111,24 @@ func (d *doctor) lookAtSync(ctx context.Context, nc *nats.Conn) {
 	}
 }
 
+// streams is how many a service with this configuration has.
+func (d *doctor) streams() int {
+	n := 1 + len(d.cfg.Consumers) // the state
+	if n > 1 {
+		n++ // dead letters
+	}
+	if d.cfg.Ingest.Durable {
+		n++ // locations
+		if !d.cfg.NATS.Embedded() {
+			n++ // leases
+		}
+	}
+	if slices.ContainsFunc(d.cfg.Fences, func(f config.FenceSource) bool { return f.KV }) {
+		n++
+	}
+	return n
+}
+
 // lookAtStore holds what the streams reserve against what there is.
 func (d *doctor) lookAtStore(ctx context.Context, js jetstream.JetStream) {
 	const what = "store"
@@ -120,6 +138,9 @@ func (d *doctor) lookAtStore(ctx context.Context, js jetstream.JetStream) {
 	if err != nil {
 		d.fail(what, "", "asking JetStream for its limits: %v", err)
 		return
+	}
+	if needed, limit := d.streams(), info.Limits.MaxStreams; limit > 0 && limit < needed {
+		d.fail(what, "raise the account's limit (max_streams)", "the account may have %s, and %d are needed", plural(limit, "stream"), needed)
 	}
 	store := int64(d.cfg.NATS.MaxStore)
 	limit := info.Limits.MaxStore

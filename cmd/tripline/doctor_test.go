@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tripline/tripline/internal/app"
+	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/natstest"
 )
 
@@ -146,8 +151,8 @@ consumers: [{name: bus, nats: {subject: "out.{device}"}}]
 // looked at.
 func TestDoctorSeesStreamsThatCanLoseSomething(t *testing.T) {
 	clean(t)
-	server := natstest.Start(t)
-	js := server.JetStream(t)
+	srv := natstest.Start(t)
+	js := srv.JetStream(t)
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "TRIPLINE_LOCATIONS", Subjects: []string{"location.*"}, Storage: jetstream.MemoryStorage, MaxBytes: 1 << 20},
 		{Name: "TRIPLINE_STATE", Subjects: []string{"state.*"}, MaxBytes: 1000},
@@ -161,7 +166,7 @@ func TestDoctorSeesStreamsThatCanLoseSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, found := doctorOf(t, `
-nats: {url: "`+server.URL+`", max_store: 1GiB}
+nats: {url: "`+srv.URL+`", max_store: 1GiB}
 admin: {listen: "127.0.0.1:1"}
 consumers: [{name: bus, nats: {subject: "out.{device}"}}]
 `)
@@ -169,6 +174,53 @@ consumers: [{name: bus, nats: {subject: "out.{device}"}}]
 	expect(t, found, levelWarn, "TRIPLINE_STATE is 89 % full")
 	expect(t, found, levelOK, "2, all looked at")
 	expect(t, found, levelOK, "the NATS server's clock differs")
+}
+
+// What an account doesn't allow is told before the service finds out.
+func TestDoctorCountsTheStreams(t *testing.T) {
+	clean(t)
+	s := natstest.Start(t)
+	account, err := s.Nats().LookupAccount(server.DEFAULT_GLOBAL_ACCOUNT)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(streams int) map[string][]finding {
+		t.Helper()
+		if err := account.UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
+			MaxMemory: -1, MaxStore: 4 << 30, MaxStreams: streams, MaxConsumers: -1, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		_, found := doctorOf(t, `
+nats: {url: "`+s.URL+`", max_store: 1GiB}
+fences: [{kv: true}]
+admin: {listen: "127.0.0.1:1"}
+consumers: [{name: bus, nats: {subject: "out.{device}"}}]
+`)
+		return found
+	}
+	expect(t, look(5), levelFail, "the account may have 5 streams, and 6 are needed")
+	if enough := look(6); len(enough[levelFail]) > 0 {
+		t.Errorf("6 are too few: %v", enough[levelFail])
+	}
+	// The service has as many as the doctor says.
+	cfg, err := config.Parse("t.yaml", []byte(`
+nats: {url: "`+s.URL+`", max_store: 1GiB}
+fences: [{kv: true}]
+admin: {listen: "127.0.0.1:0"}
+consumers: [{name: bus, nats: {subject: "out.{device}"}}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := app.Run(ctx, cfg, app.Options{Log: slog.New(slog.DiscardHandler), Started: func(app.Started) { cancel() }}); err != nil {
+		t.Error(err)
+	}
+	if info, err := s.JetStream(t).AccountInfo(t.Context()); err != nil || info.Streams != 6 {
+		t.Errorf("the service has %d streams, %v", info.Streams, err)
+	}
 }
 
 func TestDoctorJudgesTheClocks(t *testing.T) {

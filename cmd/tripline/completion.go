@@ -41,7 +41,7 @@ func (c *completionCmd) Run(s streams, ctx *kong.Context) error {
 // place is a point on the command line: what may follow a row of commands.
 type place struct {
 	path     string // "fallback ls"
-	commands []word
+	commands []word // or what an argument may be, where that is one of a few
 	flags    []flag
 }
 
@@ -59,6 +59,13 @@ func placesOf(n *kong.Node, path string) []place {
 	for _, group := range n.AllFlags(true) {
 		for _, f := range group {
 			p.flags = append(p.flags, flag{word{f.Name, f.Help}, f.Short, !f.IsBool()})
+		}
+	}
+	for _, a := range n.Positional {
+		for _, name := range a.EnumSlice() {
+			if name != "" {
+				p.commands = append(p.commands, word{name, a.Help})
+			}
 		}
 	}
 	var below []place

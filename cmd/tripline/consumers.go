@@ -185,6 +185,8 @@ func reasonOf(k live.Consumer) string {
 		return "its full queue holds everything up"
 	case k.Disabled:
 		return "it answered 410 Gone: off until a reload"
+	case k.State == "closed" && failing(k):
+		return "failing: " + cut(k.LastErrors[0].Text, 100)
 	case k.State == "closed" && k.RampWindow > 0:
 		return fmt.Sprintf("ramp: %d of %d calls at once", k.RampWindow, k.Concurrency)
 	case k.State == "closed":
@@ -193,6 +195,12 @@ func reasonOf(k live.Consumer) string {
 		return fmt.Sprintf("alive but slow: raise breaker.p99 above %s", milliseconds(k.P50MS))
 	}
 	return k.Reason
+}
+
+// failing says that a consumer takes nothing of what is parked for it, though
+// too few calls are made for its breaker to judge by.
+func failing(k live.Consumer) bool {
+	return k.Backlog.Items > 0 && k.DeliveredPerS == 0 && len(k.LastErrors) > 0 && time.Since(k.LastErrors[0].At) < time.Minute
 }
 
 func writeErrors(out io.Writer, k live.Consumer) {

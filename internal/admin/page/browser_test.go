@@ -583,7 +583,7 @@ func TestADeviceThatIsNotHeardOfLeavesTheMap(t *testing.T) {
 	api.hub.Position(live.Position{Device: "van-1", Lat: townLat, Lon: townLon, TS: time.Now().UnixMilli(), Heading: math.NaN()})
 	b.until("it is shown", func() bool { return b.text("#count-devices") == "1" })
 	b.until("it has left", func() bool { return b.text("#count-devices") == "0" })
-	b.until("the map says what it waits for", func() bool { return strings.Contains(b.text("#map-empty"), "No device has been heard of lately") })
+	b.until("the map says what it waits for", func() bool { return strings.Contains(b.text("#map-empty"), "No device was heard of in the last 3 s.") })
 	b.shot("empty")
 }
 

@@ -8,7 +8,7 @@ import { byId, setText, show } from "./dom.ts";
 import { Details } from "./fences/details.ts";
 import { fenceForm, pasteForm, type FormOptions } from "./fences/form.ts";
 import { wireFind } from "./find.ts";
-import { count } from "./format.ts";
+import { count, duration } from "./format.ts";
 import { DrawTool } from "./map/draw.ts";
 import type { FenceFeature } from "./map/geometry.ts";
 import { LiveMap } from "./map/map.ts";
@@ -118,10 +118,10 @@ let settled = false;
 function showEmpty(): void {
   if (!settled) return;
   const missing = [
-    map.fences.size === 0 && "There is no fence yet: add one at the top left.",
-    map.overlay.fleet.size === 0 && "No device has been heard of lately: each shows here with its next location.",
+    map.fences.size === 0 && "There is no fence yet. Add one at the top left.",
+    map.overlay.fleet.size === 0 && `No device was heard of in the last ${duration(goneAfter / 1000)}. Each shows with its next location.`,
   ];
-  const text = missing.filter(Boolean).join(" ");
+  const text = missing.filter(Boolean).join("\n");
   setText(byId("map-empty"), text);
   show(byId("map-empty"), text !== "");
 }

@@ -10,6 +10,9 @@ export function wireMenu(menu: HTMLDetailsElement): void {
   menu.addEventListener("focusout", (e) => {
     if (e.relatedTarget && !menu.contains(e.relatedTarget as Node)) menu.open = false;
   });
+  menu.addEventListener("toggle", () => {
+    if (menu.open) menu.querySelector(".menu-items")?.scrollIntoView({ block: "nearest" });
+  });
   document.addEventListener("pointerdown", (e) => {
     if (!menu.contains(e.target as Node)) menu.open = false;
   });

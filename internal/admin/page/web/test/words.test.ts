@@ -38,6 +38,7 @@ test("while half-open it recovers and is tested; nothing is called invalid or lo
 test("alive but slow names the key to raise, and says so once", () => {
   const twice = describe(consumer({ state: "open", alive_but_slow: true, reason: "a probe took over 500 ms; alive but slow: P50 620 ms" }), now);
   assert.match(twice.sentence, /^A probe took over 500 ms\. Its/);
+  assert.match(describe(consumer({ state: "open", reason: "an operator opened it for 30s" }), now).sentence, /^An operator opened it for 30 s\./);
   const w = describe(consumer({ state: "open", alive_but_slow: true, p50_ms: 620 }), now);
   assert.match(w.advice, /ordinarily takes 620 ms where 500 ms is the limit\. Raise breaker\.p99/);
 });

@@ -129,7 +129,7 @@ export function changeWords(name: string, to: State, text: string): string {
 }
 
 function asSentence(text: string): string {
-  const t = text.trim();
+  const t = text.trim().replace(/\b(\d+)s\b/g, "$1 s"); // as the page writes it
   if (t === "") return "";
   const capital = t[0]!.toUpperCase() + t.slice(1);
   return /[.!?]$/.test(capital) ? capital : `${capital}.`;

@@ -108,7 +108,7 @@ export class Details {
     fact(list, "From", f.properties.source === "file" ? "A file (read-only here)" : "The API");
     for (const [key, value] of Object.entries(f.properties)) {
       if (["name", "tags", "radius_m", "source", "id"].includes(key)) continue;
-      fact(list, key, typeof value === "object" ? JSON.stringify(value) : String(value));
+      fact(list, key, valueWords(value));
     }
     return list;
   }
@@ -191,6 +191,12 @@ export class Details {
     fact(next, "Last fix", `${timeOfDay(ts)}, ${duration(age)} ago`);
     list.replaceWith(next);
   }
+}
+
+/** valueWords: a list of plain values reads as one, what is deeper as JSON. */
+function valueWords(value: unknown): string {
+  if (Array.isArray(value) && value.every((v) => typeof v !== "object")) return value.join(", ");
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 function fact(list: HTMLElement, name: string, value: string): void {

@@ -40,7 +40,7 @@ export function fenceForm(drawn: Drawn, options: FormOptions): void {
   };
 
   const note = h("p", { class: "notice warn", hidden: true });
-  const submit = h("button", { class: "primary" }, "Put fence");
+  const submit = h("button", { class: "primary" }, "Add fence");
   const { form, fail, dialog } = dialogForm(
     "New fence",
     [id.element, name.element, tags.element, point && h("div", { class: "row" }, lat.element, lon.element), point && radius.element, note],
@@ -48,7 +48,7 @@ export function fenceForm(drawn: Drawn, options: FormOptions): void {
   );
   id.input.addEventListener("input", () => {
     const replaced = options.existing(id.input.value.trim());
-    setText(submit, replaced ? "Replace fence" : "Put fence");
+    setText(submit, replaced ? "Replace fence" : "Add fence");
     setText(note, `“${id.input.value.trim()}” exists. It will be replaced; devices inside are judged again at once.`);
     show(note, replaced !== undefined);
   });
@@ -74,7 +74,7 @@ export function pasteForm(options: FormOptions): void {
     placeholder: '{"type": "Feature", "id": "depot", "properties": {"radius_m": 80}, "geometry": {"type": "Point", "coordinates": [8.54, 47.37]}}',
   });
   const note = h("p", { class: "notice", role: "status" });
-  const submit = h("button", { class: "primary" }, "Put fences");
+  const submit = h("button", { class: "primary" }, "Add fences");
   const { form, fail, dialog } = dialogForm(
     "Paste GeoJSON",
     [
@@ -90,7 +90,7 @@ export function pasteForm(options: FormOptions): void {
       const replaced = list.filter((f) => options.existing(String(f.id))).length;
       note.classList.toggle("warn", replaced > 0);
       setText(note, `${plural(list.length, "fence")}${replaced > 0 ? `, of which ${replaced} will replace an existing one` : ""}.`);
-      setText(submit, list.length === 1 ? "Put fence" : `Put ${plural(list.length, "fence")}`);
+      setText(submit, list.length === 1 ? "Add fence" : `Add ${plural(list.length, "fence")}`);
     } catch (error) {
       setText(note, text.value.trim() === "" ? "" : (error as Error).message);
     }
@@ -105,7 +105,7 @@ export function pasteForm(options: FormOptions): void {
       }
     }
     dialog.close();
-    toast(`${plural(list.length, "fence")} put`);
+    toast(`${plural(list.length, "fence")} ${list.length === 1 ? "is" : "are"} in force`);
   });
   text.focus();
 }

@@ -13,9 +13,9 @@ const flashTime = 1400;
 const maxFlashes = 250;
 /** From so many flashes at once on they are drawn smaller and fainter, or they cover the map. */
 const manyFlashes = 30;
-/** From so many devices in view on they are drawn smaller; from so many on, as plain points. */
-const many = 700;
-const crowd = 2500;
+/** With less than so many square pixels for each device in view they are drawn smaller; with less than so many, as plain points. */
+const many = 1200;
+const crowd = 350;
 
 interface Flash {
   at: number;
@@ -115,18 +115,18 @@ export class Overlay {
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.clearRect(0, 0, width, height);
     const now = performance.now();
-    this.sprites.prepare(ratio, this.inView > many ? 0.65 : 1);
+    const each = (width * height) / Math.max(1, this.inView);
+    this.sprites.prepare(ratio, each < many ? 0.65 : 1);
     this.drawFlashes(g, now);
-    this.drawDevices(g, now, width, height);
+    this.drawDevices(g, now, width, height, each < crowd);
     this.drawLabels(g, now);
     if (now < this.fleet.movingUntil || this.flashes.length > 0) this.redraw();
   }
 
-  private drawDevices(g: CanvasRenderingContext2D, now: number, width: number, height: number): void {
+  private drawDevices(g: CanvasRenderingContext2D, now: number, width: number, height: number, crowded: boolean): void {
     const { fleet, sprites } = this;
     const m = this.frame!.coordinateToPixelTransform as [number, number, number, number, number, number];
     const middle = this.frame!.viewState.center[0]!;
-    const crowded = this.inView > crowd;
     if (crowded) g.fillStyle = colours().device;
     let inView = 0;
     // The view is never rotated, so each coordinate has a scale and a shift.

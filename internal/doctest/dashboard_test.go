@@ -147,7 +147,7 @@ func TestDashboardShowsADemo(t *testing.T) {
 	api := promAPI{t: t, base: "http://" + listen + "/api/v1/"}
 
 	b := dashboard(t)
-	variables := strings.NewReplacer("$__rate_interval", "5s", "$instance", ".*", "$consumer", ".*")
+	variables := strings.NewReplacer("$__rate_interval", "15s", "$instance", ".*", "$consumer", ".*")
 	pending, silent := map[string]boardTarget{}, map[string]string{}
 	for _, p := range b.Panels {
 		for _, q := range p.Targets {
@@ -230,7 +230,7 @@ func startPrometheus(t *testing.T, program, admin, listen string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg["global"] = map[string]any{"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "1s"}
+	cfg["global"] = map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
 	cfg["rule_files"] = []string{alerts}
 	job, ok := cfg["scrape_configs"].([]any)[0].(map[string]any)
 	if !ok {

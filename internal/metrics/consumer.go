@@ -17,9 +17,15 @@ func (m *Metrics) Outlet(consumer string) fallback.Hooks {
 	replayed := m.replayed.WithLabelValues(consumer)
 	dropped := m.dropped.WithLabelValues(consumer)
 	deliveries := m.deliveries.MustCurryWith(prometheus.Labels{"consumer": consumer})
-	// Alerts look at how these grow, which Prometheus can't see of a series
-	// that begins above 0.
+	// Alerts and the dashboard look at how these grow, which Prometheus can't
+	// see of a series that begins above 0: the first trip would not show.
 	m.whereFailures.WithLabelValues(consumer)
+	for r := breaker.ReasonP99; r <= breaker.ReasonProbesHealthy; r++ {
+		m.changes.WithLabelValues(consumer, leadsTo(r).String(), r.String())
+	}
+	for v := breaker.VerdictHealthy; v <= breaker.VerdictRepeated; v++ {
+		m.probes.WithLabelValues(consumer, v.String())
+	}
 	for _, r := range []fallback.DeadReason{
 		fallback.DeadRejected, fallback.DeadMaxAttempts, fallback.DeadExpired, fallback.DeadOverflow, fallback.DeadUnsent,
 	} {
@@ -39,6 +45,17 @@ func (m *Metrics) Outlet(consumer string) fallback.Hooks {
 		Died:     func(r fallback.DeadReason) { m.dead.WithLabelValues(consumer, string(r)).Inc() },
 		Dropped:  dropped.Inc,
 	}
+}
+
+// leadsTo is the state that a breaker goes to for a reason.
+func leadsTo(r breaker.Reason) breaker.State {
+	switch r {
+	case breaker.ReasonWindowEnded, breaker.ReasonHint, breaker.ReasonProbeNow:
+		return breaker.HalfOpen
+	case breaker.ReasonProbesHealthy:
+		return breaker.Closed
+	}
+	return breaker.Open
 }
 
 // Breaker counts a change of a consumer's breaker.

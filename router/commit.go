@@ -19,6 +19,9 @@ const (
 func (p *Partition) commit(ctx context.Context) error {
 	progress := time.NewTicker(p.cfg.ProgressEvery)
 	defer progress.Stop()
+	// Each partition has a rhythm of its own: commits that fell together would
+	// keep doing so, and the server would have to do them all at once.
+	rhythm := p.cfg.CommitEvery + p.cfg.CommitEvery*time.Duration(p.cfg.Partition%8)/16
 	for {
 		all := false
 		select {
@@ -31,7 +34,7 @@ func (p *Partition) commit(ctx context.Context) error {
 		if _, err := p.commitNow(ctx, all); err != nil {
 			return err
 		}
-		if !pause(ctx, p.cfg.CommitEvery) {
+		if !pause(ctx, rhythm) {
 			return nil
 		}
 	}

@@ -47,8 +47,9 @@ type PartitionConfig struct {
 	// back; with Core, which reads nothing twice, that is how old the position
 	// of a device that made no transition may be after a crash.
 	FlushAfter time.Duration
-	// CommitEvery is the shortest time between two commits; 0 means 250 ms.
-	// The triggers of about as long come again after a crash.
+	// CommitEvery is the shortest time between two commits, of some partitions
+	// up to a half more; 0 means 500 ms. The triggers of as long come again
+	// after a crash.
 	CommitEvery time.Duration
 	// ProgressEvery is how often progress without any presence is committed;
 	// 0 means 1 s.
@@ -79,7 +80,7 @@ func (c PartitionConfig) withDefaults() PartitionConfig {
 		value time.Duration
 	}{
 		{&c.FlushAfter, flushAfter},
-		{&c.CommitEvery, 250 * time.Millisecond},
+		{&c.CommitEvery, 500 * time.Millisecond},
 		{&c.ProgressEvery, time.Second},
 		{&c.CommitTimeout, 10 * time.Second},
 		{&c.TickAfter, time.Second},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // growthRow is what a size costs.
@@ -19,28 +20,47 @@ type growthRow struct {
 	Restart   float64 `json:"restart_s"` // with all devices known
 }
 
-// sizes are the rows: one of the three grows, the others stay.
-func sizes(o options) []growthRow {
-	var rows []growthRow
+// sizes are the rows: those asked for, or one of the three grows while the
+// others stay.
+func sizes(o options) (rows []growthRow, err error) {
 	add := func(fences, devices, consumers int) {
 		rows = append(rows, growthRow{Fences: fences, Devices: devices, Consumers: consumers})
 	}
-	if o.Short {
+	for size := range strings.SplitSeq(o.Sizes, ",") {
+		if o.Sizes == "" {
+			break
+		}
+		var fences, devices, consumers int
+		if _, err := fmt.Sscanf(size, "%dx%dx%d", &fences, &devices, &consumers); err != nil || fences < 1 || devices < 1000 || !isPowerOfTen(consumers) {
+			return nil, fmt.Errorf("size %q; write FENCESxDEVICESxCONSUMERS, as in 100000x1000000x1: 1 fence or more, 1000 devices or more, and a power of ten of consumers", size)
+		}
+		add(fences, devices, consumers)
+	}
+	switch {
+	case len(rows) > 0:
+	case o.Short:
 		add(100, 1000, 1)
 		add(1000, 2000, 10)
-		return rows
+	default:
+		for n := 1000; n <= 1_000_000; n *= 10 {
+			add(n, 10_000, 1)
+		}
+		for n := 1000; n <= 1_000_000; n *= 10 {
+			add(10_000, n, 1)
+		}
+		for n := 1; n <= 1000; n *= 10 {
+			add(10_000, 10_000, n)
+		}
+		add(100_000, 1_000_000, 1)
 	}
-	for n := 1000; n <= 1_000_000; n *= 10 {
-		add(n, 10_000, 1)
+	return rows, nil
+}
+
+func isPowerOfTen(n int) bool {
+	for n >= 10 && n%10 == 0 {
+		n /= 10
 	}
-	for n := 1000; n <= 1_000_000; n *= 10 {
-		add(10_000, n, 1)
-	}
-	for n := 1; n <= 1000; n *= 10 {
-		add(10_000, 10_000, n)
-	}
-	add(100_000, 1_000_000, 1)
-	return rows
+	return n == 1
 }
 
 // sharers are n NATS consumers between which the devices, and so the triggers,
@@ -63,7 +83,10 @@ func runGrowth(ctx context.Context, o options, out, log io.Writer) error {
 	fmt.Fprintf(out, "%s mode, NATS sinks; each trigger goes to one consumer\n\n", map[bool]string{true: "durable", false: "core"}[durable])
 	fmt.Fprintln(out, "|  fences | devices | consumers | fixes/s | CPU us/fix | resident MB | start s | restart s |")
 	fmt.Fprintln(out, "|--------:|--------:|----------:|--------:|-----------:|------------:|--------:|----------:|")
-	rows := sizes(o)
+	rows, err := sizes(o)
+	if err != nil {
+		return err
+	}
 	for i := range rows {
 		row := &rows[i]
 		if err := measureSize(ctx, o, durable, row, log); err != nil {

@@ -70,6 +70,7 @@ type options struct {
 	Scale     float64
 	Triggers  float64
 	Growth    bool
+	Sizes     string
 }
 
 func parse(args []string) (options, error) {
@@ -91,6 +92,7 @@ func parse(args []string) (options, error) {
 	f.Float64Var(&o.Scale, "scale", 60, "how much faster than life the outage passes")
 	f.Float64Var(&o.Triggers, "triggers", 2000, "triggers per second in the outage, for each consumer")
 	f.BoolVar(&o.Growth, "growth", false, "measure how the costs grow with fences, devices and consumers")
+	f.StringVar(&o.Sizes, "sizes", "", "rows of --growth, as in 100000x1000000x1 (fences, devices, consumers), with commas between; all if empty")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/fencekv"
+	"github.com/tripline/tripline/internal/natsconn"
 )
 
 // watchAgain is the pause before a broken watcher is replaced.
@@ -55,7 +56,7 @@ func (f *fences) follow(ctx context.Context) {
 		again := watch.Err() != nil // reconnected, or the end
 		cancel()
 		if err != nil {
-			f.log.Warn("following the fences' bucket; it is read again", "err", err)
+			f.log.Warn("following the fences' bucket; it is read again", "err", natsconn.Explain(err))
 		}
 		if again {
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/tripline/tripline/internal/admin/live"
 	"github.com/tripline/tripline/internal/config"
 	"github.com/tripline/tripline/internal/metrics"
+	"github.com/tripline/tripline/internal/natsconn"
 	"github.com/tripline/tripline/router"
 )
 
@@ -175,7 +176,7 @@ func (m *member) hooks(p *parts) fallback.Hooks {
 		p.log.Error("the consumer answered 410 Gone: it is off until a reload, its triggers are parked", "consumer", m.name)
 	}
 	h.QueueError = func(doing string, err error) {
-		p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", err)
+		p.log.Warn("the fallback queue did not answer well; the step is repeated", "consumer", m.name, "doing", doing, "err", natsconn.Explain(err))
 	}
 	h.Panicked = func(value any, stack []byte) {
 		p.log.Error("a sink panicked", "consumer", m.name, "panic", value, "stack", string(stack))

@@ -211,7 +211,7 @@ func (s *service) ingestHooks() ingest.Hooks {
 		s.log.Error("locations were gone before they were judged: the stream was purged or recreated", "partition", partition, "positions", n)
 	}
 	h.Rebuilt = func(partition int, cause error) {
-		s.log.Warn("a partition is read anew from where it was", "partition", partition, "cause", cause)
+		s.log.Warn("a partition is read anew from where it was", "partition", partition, "cause", natsconn.Explain(cause))
 	}
 	return h
 }

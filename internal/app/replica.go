@@ -213,7 +213,7 @@ func (r *roster) adoptOne(ctx context.Context, m *member, number int) {
 		if err == nil {
 			return
 		}
-		r.parts.log.Warn("a new consumer can't read what is parked yet", "consumer", m.name, "partition", number, "err", err)
+		r.parts.log.Warn("a new consumer can't read what is parked yet", "consumer", m.name, "partition", number, "err", natsconn.Explain(err))
 		select {
 		case <-retry.C:
 		case <-m.done:

@@ -249,7 +249,7 @@ func (m *matcher) summary() {
 		fmt.Fprintf(m.warn, "%s fixes; not judged: %s\n", thousands(m.fixes), strings.Join(parts, ", "))
 	}
 	if m.bad > 0 {
-		fmt.Fprintf(m.warn, "%s rows passed over: they are no fixes\n", thousands(m.bad))
+		fmt.Fprintf(m.warn, "passed over, because it is no fix: %s\n", plural(m.bad, "row"))
 	}
 }
 

@@ -117,7 +117,7 @@ func TestMatchOfBadInput(t *testing.T) {
 		{"a bad row stops it, with its place", []string{"--fences", fence, "--fixes", csv}, exitFailure,
 			"device,ts,fence,event\na,1767225600,\"sq,1\",enter\n", "tripline: " + csv + ":3: lat 95 is outside -90..90; lat and lon look swapped\n"},
 		{"unless it is passed over", []string{"--fences", fence, "--fixes", csv, "--skip-bad"}, exitOK,
-			"device,ts,fence,event\na,1767225600,\"sq,1\",enter\na,1767225602,\"sq,1\",exit\n", "1 rows passed over: they are no fixes\n"},
+			"device,ts,fence,event\na,1767225600,\"sq,1\",enter\na,1767225602,\"sq,1\",exit\n", "passed over, because it is no fix: 1 row\n"},
 		{"no such file", []string{"--fences", fence, "--fixes", csv + ".gz"}, exitFailure, "device,ts,fence,event\n", "no such file"},
 		{"no such fences", []string{"--fences", fence + "x", "--fixes", csv}, exitUsage, "", "reading the fences: open " + fence + "x: no such file"},
 		{"bad fences, with their place", []string{"--fences", broken, "--fixes", csv}, exitUsage, "", broken + ":2:"},

@@ -247,7 +247,7 @@ func (j *publishJob) summary(out io.Writer) {
 	for _, x := range []struct {
 		n     int
 		words string
-	}{{j.bad, "bad rows passed over"}, {c.again, "sent again"}, {c.overtaken, "stored after a later one of their device"}} {
+	}{{j.bad, "passed over, no fixes"}, {c.again, "sent again"}, {c.overtaken, "stored after a later one of their device"}} {
 		if x.n > 0 {
 			fmt.Fprintf(out, ", %s %s", thousands(x.n), x.words)
 		}

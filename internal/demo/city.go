@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"time"
 )
 
 // The city is a grid of streets. It lies in the sea off the west of Ireland,
@@ -16,7 +17,8 @@ const (
 	streets          = 13          // in each direction
 	block            = 250.0       // metres between two streets
 	depotRadius      = 60.0        // metres
-	metresPerDegree  = 111_195.0   // of latitude, on a sphere of 6,371,008.8 m
+	zoneDwell        = 20 * time.Second
+	metresPerDegree  = 111_195.0 // of latitude, on a sphere of 6,371,008.8 m
 )
 
 // point is a place in the city, metres east and north of its corner.
@@ -52,7 +54,7 @@ func Fences() []byte {
 			// Half a block off the streets: vehicles cross the border, they don't drive along it.
 			west, south := float64(i)*zone-block/2, float64(j)*zone-block/2
 			features = append(features, feature(fmt.Sprintf("zone-%c%d", 'a'+i, j+1), "zone",
-				object{"dwell": []string{"20s"}},
+				object{"dwell": []string{zoneDwell.String()}},
 				object{"type": "Polygon", "coordinates": [][][]float64{square(west, south, zone)}}))
 		}
 	}

@@ -29,7 +29,8 @@ type driver struct {
 	fleet   *Fleet
 	tracker *geofence.Tracker
 	// expected and allowed hold trigger ids by consumer. Allowed beyond the
-	// expected is a dwell that comes due after the fleet has stopped.
+	// expected is a dwell that comes due after the fleet has stopped, or too
+	// close to its exit to be certain.
 	expected, allowed map[string]map[string]struct{}
 	fixes             int
 	scratch           []geofence.Transition
@@ -100,7 +101,7 @@ func (d *driver) publish(ctx context.Context, fix geofence.Fix) error {
 	d.fixes++
 	d.scratch = d.tracker.Advance(fix.TS, d.scratch[:0])
 	d.scratch, _ = d.tracker.Track(&fix, fix.TS, d.scratch)
-	d.note(d.scratch, d.expected, d.allowed)
+	d.note(d.scratch)
 	return ctx.Err()
 }
 
@@ -108,32 +109,56 @@ func (d *driver) publish(ctx context.Context, fix geofence.Fix) error {
 func (d *driver) finish(ctx context.Context) error {
 	select {
 	case <-d.js.PublishAsyncComplete():
-	case <-time.After(10 * time.Second):
-		return fmt.Errorf("%d locations were not acknowledged within 10 s", d.js.PublishAsyncPending())
+	case <-time.After(drainLimit):
+		return fmt.Errorf("%d locations were not acknowledged within %v", d.js.PublishAsyncPending(), drainLimit)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	later := time.Now().Add(time.Hour).UnixMilli()
-	d.note(d.tracker.Advance(later, nil), d.allowed)
+	transitions := d.tracker.Advance(later, nil)
+	for i := range transitions {
+		d.enter(&transitions[i], d.allowed)
+	}
 	return nil
 }
 
-// note enters the transitions into the sets of the consumers that want them.
-func (d *driver) note(transitions []geofence.Transition, sets ...map[string]map[string]struct{}) {
+// uncertain is how close to the end of its stay a dwell may or may not be told:
+// whether its time had come is for the clock of the log to say, to which this
+// vehicle's positions came a little later than they were made, and those of
+// others perhaps sooner. On a busy machine that can be seconds.
+const uncertain = 5 * time.Second
+
+// note takes down what the transitions mean for the consumers.
+func (d *driver) note(transitions []geofence.Transition) {
 	for i := range transitions {
 		tr := &transitions[i]
-		id := router.TriggerID(tr)
-		for consumer, wants := range wanted {
-			if !wants(tr) {
-				continue
-			}
-			for _, set := range sets {
-				if set[consumer] == nil {
-					set[consumer] = map[string]struct{}{}
-				}
-				set[consumer][id] = struct{}{}
+		d.enter(tr, d.expected)
+		d.enter(tr, d.allowed)
+		if tr.Kind != geofence.Exit || !slices.Contains(tr.Fence.Tags, "zone") {
+			continue
+		}
+		dwell := *tr
+		dwell.Kind, dwell.Dwell, dwell.At = geofence.Dwell, zoneDwell, tr.EnteredAt+zoneDwell.Milliseconds()
+		if early := time.Duration(tr.At-dwell.At) * time.Millisecond; early.Abs() < uncertain {
+			d.enter(&dwell, d.allowed)
+			for _, ids := range d.expected {
+				delete(ids, router.TriggerID(&dwell))
 			}
 		}
+	}
+}
+
+// enter enters a transition into the sets of the consumers that want it.
+func (d *driver) enter(tr *geofence.Transition, sets map[string]map[string]struct{}) {
+	id := router.TriggerID(tr)
+	for consumer, wants := range wanted {
+		if !wants(tr) {
+			continue
+		}
+		if sets[consumer] == nil {
+			sets[consumer] = map[string]struct{}{}
+		}
+		sets[consumer][id] = struct{}{}
 	}
 }
 

@@ -78,32 +78,14 @@ func (s *Store) load(ctx context.Context, partition int) (router.Saved, error) {
 	if err != nil {
 		return router.Saved{}, err
 	}
-	saved := router.Saved{
-		Offset:     p.Offset,
-		ReplayFrom: p.ReplayFrom,
-		Clock:      p.Clock,
-		Presences:  make(map[string][]byte),
-	}
-	prefix := s.presencePrefix(partition)
-	var removed []uint64
-	err = s.scan(ctx, prefix+">", func(msg jetstream.Msg, seq uint64) error {
-		if len(msg.Data()) == 0 {
-			removed = append(removed, seq)
-			return nil
-		}
-		id, err := untoken(msg.Subject()[len(prefix):])
-		if err != nil {
-			return fmt.Errorf("subject %s: %w", msg.Subject(), err)
-		}
-		saved.Presences[id] = msg.Data()
-		return nil
-	})
+	found, err := s.presences.load(ctx, partition)
 	if err != nil {
 		return router.Saved{}, err
 	}
+	saved := router.Saved{Offset: p.Offset, ReplayFrom: p.ReplayFrom, Clock: p.Clock, Presences: found.byDevice}
 	// A removal was stored and the process ended before the message itself
 	// was deleted.
-	return saved, s.deleteAll(ctx, removed)
+	return saved, s.deleteAll(ctx, found.removed)
 }
 
 // progress reads a partition's progress; zero if there is none.

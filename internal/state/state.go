@@ -83,8 +83,9 @@ type Store struct {
 	prefix string // of all subjects, with its dot
 	// inFlight holds a place for each batch under way: the server allows 50
 	// per stream and refuses more.
-	inFlight chan struct{}
-	versions *Versions
+	inFlight  chan struct{}
+	presences *presences
+	versions  *Versions
 
 	mu     sync.Mutex // guards epochs and the map, not what they point to
 	epochs map[int]*epoch
@@ -112,6 +113,7 @@ func Open(ctx context.Context, js jetstream.JetStream, cfg Config) (*Store, erro
 		inFlight: make(chan struct{}, batchesInFlight),
 		epochs:   make(map[int]*epoch),
 	}
+	s.presences = &presences{s: s}
 	if err := s.checkMeta(ctx); err != nil {
 		return nil, err
 	}

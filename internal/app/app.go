@@ -160,6 +160,7 @@ func (s *service) run(ctx context.Context) error {
 	var beside errgroup.Group // lives until the end
 	beside.Go(func() error { return s.admin.Run(adminCtx) })
 	beside.Go(func() error { return s.gauges.run(adminCtx) })
+	beside.Go(func() error { return easeCollections(adminCtx) })
 	s.roster.start(background)
 
 	group, groupCtx := errgroup.WithContext(ctx)

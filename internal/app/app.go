@@ -109,6 +109,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) (err error) {
 		held: newHeld(cfg.Ingest.Partitions),
 	}
 	defer s.close()
+	defer easeCollections()()
 	if err := s.open(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped while it was starting
@@ -160,7 +161,6 @@ func (s *service) run(ctx context.Context) error {
 	var beside errgroup.Group // lives until the end
 	beside.Go(func() error { return s.admin.Run(adminCtx) })
 	beside.Go(func() error { return s.gauges.run(adminCtx) })
-	beside.Go(func() error { return easeCollections(adminCtx) })
 	s.roster.start(background)
 
 	group, groupCtx := errgroup.WithContext(ctx)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -17,7 +18,7 @@ const (
 	garbageRoom    = 256 << 20 // bytes
 	gcPercentLeast = 100       // Go's own
 	gcPercentMost  = 400
-	gcLookEvery    = 5 * time.Second
+	gcLookEvery    = time.Second
 )
 
 // gcPercent is how much garbage may gather, in percent of what is alive.
@@ -25,24 +26,32 @@ func gcPercent(alive uint64) int {
 	return int(min(max(garbageRoom*100/max(alive, 1), gcPercentLeast), gcPercentMost))
 }
 
-// easeCollections fits the garbage collection to the heap until ctx ends. Who
-// sets GOGC decides alone; GOMEMLIMIT is kept in any case.
-func easeCollections(ctx context.Context) error {
+// easeCollections fits the garbage collection to the heap until stop is
+// called. Who sets GOGC decides alone; GOMEMLIMIT is kept in any case.
+func easeCollections() (stop func()) {
 	if os.Getenv("GOGC") != "" {
-		return nil
+		return func() {}
 	}
-	before := debug.SetGCPercent(gcPercentLeast)
-	defer debug.SetGCPercent(before)
-	alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	look := time.NewTicker(gcLookEvery)
-	defer look.Stop()
-	for {
-		metrics.Read(alive)
-		debug.SetGCPercent(gcPercent(alive[0].Value.Uint64()))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-look.C:
+	ctx, cancel := context.WithCancel(context.Background())
+	before := debug.SetGCPercent(gcPercentMost)
+	var running sync.WaitGroup
+	running.Go(func() {
+		alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		look := time.NewTicker(gcLookEvery)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+			metrics.Read(alive)
+			debug.SetGCPercent(gcPercent(alive[0].Value.Uint64()))
 		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+		debug.SetGCPercent(before)
 	}
 }

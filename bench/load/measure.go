@@ -59,20 +59,28 @@ func (f full) cpu() float64 {
 	return (f.CPU + f.server.CPU + f.publisher.CPU + f.taker.CPU) / f.Count / 1e3
 }
 
-// saturate publishes as fast as is read, and measures the reader over d.
+// saturate publishes as fast as is read, and measures the reader over d, once
+// it has read as much as is on its way at any time: before, the server's work
+// is not what is read.
 func (r *rig) saturate(ctx context.Context, j job, d time.Duration, read func(context.Context) (usage, error)) (f full, err error) {
-	if err := r.publisher.call(ctx, "go", j, nil); err != nil {
+	first, err := read(ctx)
+	if err != nil {
 		return f, err
 	}
-	if err := sleep(ctx, d/5); err != nil {
+	if err := r.publisher.call(ctx, "go", j, nil); err != nil {
 		return f, err
 	}
 	readers := []func(context.Context) (usage, error){read, r.server.usage, r.publisher.usage, r.taker.usage}
 	growths := []*growth{&f.growth, &f.server, &f.publisher, &f.taker}
 	var before [4]usage
-	for i, read := range readers {
-		if before[i], err = read(ctx); err != nil {
+	for begun := time.Now(); before[0].Count < first.Count+maxMarkers*markEvery && time.Since(begun) < stalledAfter; {
+		if err := sleep(ctx, d/5); err != nil {
 			return f, err
+		}
+		for i, read := range readers {
+			if before[i], err = read(ctx); err != nil {
+				return f, err
+			}
 		}
 	}
 	if err := sleep(ctx, d); err != nil {

@@ -19,7 +19,7 @@ func ensure(ctx context.Context, js jetstream.JetStream, cfg Config, want jetstr
 	}
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok &&
 		(e.ErrorCode == codeInsufficientStorage || e.ErrorCode == codeInsufficientResources) {
-		return state, fmt.Errorf("%s stream %s: the NATS server can't reserve %d bytes for it, which %s asks for: %w",
+		return state, fmt.Errorf("%s stream %s: the NATS server can't reserve %d bytes for it: lower %s, or make room: %w",
 			doing, want.Name, want.MaxBytes, key, err)
 	}
 	return state, fmt.Errorf("%s stream %s: %w", doing, want.Name, err)

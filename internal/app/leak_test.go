@@ -144,7 +144,7 @@ func TestLeaksOfReconnects(t *testing.T) {
 			now := connections(t, nats)
 			fresh := !slices.ContainsFunc(now, func(id uint64) bool { return slices.Contains(lost, id) })
 			ready, _ := askReady(t, service.Admin)
-			return len(now) == 3 && fresh && ready
+			return len(now) == 3 && fresh && ready && heard(t, nats, "tripline.submit.>")
 		})
 		seen := len(hook.triggers())
 		van.move("van-1")
@@ -167,6 +167,17 @@ func readers(t *testing.T, nats *natstest.Server) (n int) {
 		}
 	}
 	return n
+}
+
+// heard says whether anybody subscribes to a subject: a renewed connection does
+// so a moment after it is there.
+func heard(t *testing.T, nats *natstest.Server, subject string) bool {
+	t.Helper()
+	list, err := nats.Nats().Connz(&server.ConnzOptions{Subscriptions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(list.Conns, func(c *server.ConnInfo) bool { return slices.Contains(c.Subs, subject) })
 }
 
 // connections are the ids of the service's on the server.

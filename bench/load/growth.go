@@ -26,18 +26,15 @@ func sizes(o options) (rows []growthRow, err error) {
 	add := func(fences, devices, consumers int) {
 		rows = append(rows, growthRow{Fences: fences, Devices: devices, Consumers: consumers})
 	}
-	for size := range strings.SplitSeq(o.Sizes, ",") {
-		if o.Sizes == "" {
-			break
-		}
-		var fences, devices, consumers int
-		if _, err := fmt.Sscanf(size, "%dx%dx%d", &fences, &devices, &consumers); err != nil || fences < 1 || devices < 1000 || !isPowerOfTen(consumers) {
-			return nil, fmt.Errorf("size %q; write FENCESxDEVICESxCONSUMERS, as in 100000x1000000x1: 1 fence or more, 1000 devices or more, and a power of ten of consumers", size)
-		}
-		add(fences, devices, consumers)
-	}
 	switch {
-	case len(rows) > 0:
+	case o.Sizes != "":
+		for size := range strings.SplitSeq(o.Sizes, ",") {
+			row, err := parseSize(size)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
 	case o.Short:
 		add(100, 1000, 1)
 		add(1000, 2000, 10)
@@ -54,6 +51,21 @@ func sizes(o options) (rows []growthRow, err error) {
 		add(100_000, 1_000_000, 1)
 	}
 	return rows, nil
+}
+
+// parseSize reads FENCESxDEVICESxCONSUMERS.
+func parseSize(size string) (row growthRow, err error) {
+	parts := strings.Split(size, "x")
+	numbers := []*int{&row.Fences, &row.Devices, &row.Consumers}
+	ok := len(parts) == len(numbers)
+	for i := 0; ok && i < len(numbers); i++ {
+		*numbers[i], err = strconv.Atoi(parts[i])
+		ok = err == nil
+	}
+	if !ok || row.Fences < 1 || row.Devices < 1000 || !isPowerOfTen(row.Consumers) {
+		return row, fmt.Errorf("size %q; write FENCESxDEVICESxCONSUMERS, as in 100000x1000000x1: 1 fence or more, 1000 devices or more, and a power of ten of consumers", size)
+	}
+	return row, nil
 }
 
 func isPowerOfTen(n int) bool {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,10 +132,23 @@ func TestScheduleIsFoundAgainFromTheTimestamp(t *testing.T) {
 func TestFlagsAreChecked(t *testing.T) {
 	for _, args := range []string{
 		"--mode fast", "--devices 10", "--fences 0", "--sinks smtp", "--time 0s", "--rounds 0", "--scale 0", "more",
+		"--sizes 100x1000x1", "--growth --sizes 100x1000", "--growth --sizes 100x1000x1x1", "--growth --sizes 100x1000x20", "--growth --sizes 100x10x1",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil {
 			t.Errorf("%s was accepted", args)
 		}
+	}
+}
+
+func TestSizesPickRows(t *testing.T) {
+	o, err := parse(strings.Fields("--growth --sizes 100x1000x1,2000x30000x100"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := sizes(o)
+	want := []growthRow{{Fences: 100, Devices: 1000, Consumers: 1}, {Fences: 2000, Devices: 30_000, Consumers: 100}}
+	if err != nil || !slices.Equal(rows, want) {
+		t.Errorf("rows %v, %v; want %v", rows, err, want)
 	}
 }
 

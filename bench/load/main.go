@@ -110,10 +110,15 @@ func (o options) check(rest int) error {
 		return errors.New("there are only flags")
 	case o.Fences < 1 || o.Devices < 1000:
 		return errors.New("a city has at least 1 fence and 1000 devices")
+	case o.Sizes != "" && !o.Growth:
+		return errors.New("sizes are those of --growth")
 	case o.Mode != "core" && o.Mode != "durable" && o.Mode != "both":
 		return fmt.Errorf("mode %q; there are core, durable and both", o.Mode)
 	case o.Time <= 0 || o.Rounds < 1 || o.Scale <= 0 || o.Triggers <= 0 || o.Outage < 0:
 		return errors.New("time, rounds, scale and triggers are above 0")
+	}
+	if _, err := sizes(o); err != nil {
+		return err
 	}
 	for _, s := range o.Sinks {
 		if s != kindNATS && s != kindWebhook {

@@ -55,8 +55,11 @@ func (f full) cpuOf() map[string]float64 {
 }
 
 // cpu is what all processes together needed for a message, in microseconds.
-func (f full) cpu() float64 {
-	return (f.CPU + f.server.CPU + f.publisher.CPU + f.taker.CPU) / f.Count / 1e3
+func (f full) cpu() (sum float64) {
+	for _, us := range f.cpuOf() {
+		sum += us
+	}
+	return sum
 }
 
 // saturate publishes as fast as is read, and measures the reader over d, once

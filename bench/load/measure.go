@@ -63,8 +63,8 @@ func (f full) cpu() (sum float64) {
 }
 
 // saturate publishes as fast as is read, and measures the reader over d, once
-// it has read as much as is on its way at any time: before, the server's work
-// is not what is read.
+// it has read a part of what is on its way at any time: before, the server's
+// work is not what is read.
 func (r *rig) saturate(ctx context.Context, j job, d time.Duration, read func(context.Context) (usage, error)) (f full, err error) {
 	first, err := read(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *rig) saturate(ctx context.Context, j job, d time.Duration, read func(co
 	readers := []func(context.Context) (usage, error){read, r.server.usage, r.publisher.usage, r.taker.usage}
 	growths := []*growth{&f.growth, &f.server, &f.publisher, &f.taker}
 	var before [4]usage
-	for begun := time.Now(); before[0].Count < first.Count+maxMarkers*markEvery && time.Since(begun) < stalledAfter; {
+	for begun := time.Now(); before[0].Count < first.Count+maxMarkers/8*markEvery && time.Since(begun) < stalledAfter; {
 		if err := sleep(ctx, d/5); err != nil {
 			return f, err
 		}

@@ -38,7 +38,9 @@ func (b *Breaker) judge(now time.Duration, p Permit, w uint64, o Outcome) Verdic
 	} else if o.Kind != OK {
 		b.tell(false, verdict)
 	}
-	b.judgeBad(now, bad, o.RetryAfter)
+	if bad != (counts{}) { // else nothing new is known that a rule could judge
+		b.judgeBad(now, bad, o.RetryAfter)
+	}
 	return verdict
 }
 

@@ -329,3 +329,31 @@ func TestRuleAppliesAsTheWindowSlides(t *testing.T) {
 	r.want(breaker.Open)
 	equal(t, "reason", r.last().Reason, breaker.ReasonP99)
 }
+
+// TestNothingNewTripsNothing: the late report of a slow call says nothing that
+// was not judged when it passed P99. So it doesn't trip, even when a rule has
+// come to bear since, as the window slid; the next call that is judged does.
+func TestNothingNewTripsNothing(t *testing.T) {
+	r := newRig(t, breaker.Config{Timeout: 20 * sec, RatioSamples: 4})
+	for range 30 {
+		r.call(ms, breaker.OK)
+	}
+	r.now = 5 * sec
+	slow := r.admit()
+	failed := []breaker.Permit{r.admit(), r.admit(), r.admit()}
+	for range 3 {
+		r.call(ms, breaker.OK)
+	}
+	r.now += 60 * ms // the four pass P99: one row
+	for _, p := range failed {
+		r.report(p, breaker.Failed)
+	}
+	r.want(breaker.Closed)
+	r.now = 10*sec + 50*ms
+	equal(t, "the calls that are left", r.snapshot().Calls, 7)
+	equal(t, "the report of the slow call", r.report(slow, breaker.OK), breaker.VerdictSlow)
+	r.want(breaker.Closed)
+	r.call(ms, breaker.OK)
+	r.want(breaker.Open)
+	equal(t, "reason", r.last().Reason, breaker.ReasonSlowRatio)
+}

@@ -170,6 +170,7 @@ func (w *world) checkChange(i int) {
 // end checks that half-open always ends, even when nobody reports.
 func (w *world) end() {
 	lease := w.c.Timeout + time.Second
+	w.check() // tells the breaker the time: it may have been open meanwhile
 	for i, began := 0, w.now; w.b.State() == breaker.HalfOpen; i++ {
 		if w.now-began > lease+w.c.P99+1 || i > 100 {
 			w.fail("half-open since %v, with probes that never answer, at %v", began, w.now)

@@ -32,6 +32,7 @@ type task struct {
 	rank   int              // load: where it is counted, unknownRank if its rank is not known
 	pace   breaker.RampCall // call
 	probed uint64           // call: core.probed when it was given out
+	asks   bool             // call: chosen as a probe, and the breaker has not answered yet
 	reason DeadReason       // bury
 	died   time.Time        // bury: set by the first try, kept when it is repeated
 }
@@ -72,7 +73,7 @@ func (c *core) more() bool {
 	case c.disabled || c.state == breaker.Open || c.rate.short:
 		return false
 	case c.state == breaker.HalfOpen:
-		return c.calls.n > 0 && c.probesBacklog() || !c.capped && !c.shut && (c.calls.n > 0 || loaded || c.demoted.n > 0)
+		return c.calls.n > 0 && c.probesBacklog() || !c.capped && !c.shut && !c.asking && (c.calls.n > 0 || loaded || c.demoted.n > 0)
 	}
 	return (c.calls.n > 0 || loaded) && c.ramp.InFlight() < c.ramp.Window()
 }
@@ -109,18 +110,26 @@ func (c *core) nextCall(now time.Duration) task {
 
 // nextProbe picks the trigger of the next probe: with something parked, the
 // first item of a slot of the highest priority, and one that has failed as a
-// probe only if there is no other.
+// probe only if there is no other. The breaker is asked for one at a time, so
+// that it is the first choice that it admits, whichever worker is faster.
 func (c *core) nextProbe(now time.Duration) task {
+	t := c.chooseProbe(now)
+	t.asks = t.kind == call
+	c.asking = c.asking || t.asks
+	return t
+}
+
+func (c *core) chooseProbe(now time.Duration) task {
 	switch {
 	case !c.probesBacklog():
-		if c.capped || c.calls.n == 0 || !c.mayProbe(now) || !c.rate.take(now) {
+		if c.capped || c.asking || c.calls.n == 0 || !c.mayProbe(now) || !c.rate.take(now) {
 			return task{}
 		}
 		return c.callLive(now, false)
 	case c.calls.n > 0:
 		c.divertAll(now, ReasonProbeCap)
 	}
-	if c.capped || c.stopping || c.unread.n > 0 || c.fetching[unknownRank] > 0 {
+	if c.capped || c.asking || c.stopping || c.unread.n > 0 || c.fetching[unknownRank] > 0 {
 		return task{} // the priorities are not known yet: nextLoad sees to it
 	}
 	for r := range c.loaded {

@@ -64,6 +64,7 @@ type core struct {
 	stored   int // durable items, all slots
 
 	capped bool   // the breaker has all its probes out, and none has ended since
+	asking bool   // the breaker is being asked for a probe
 	probed uint64 // probes that have ended
 	shut   bool   // the gate said no; it is asked again at
 	reopen time.Duration

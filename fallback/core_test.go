@@ -59,8 +59,14 @@ func TestALateRefusalAtTheCapIsNoReasonToWait(t *testing.T) {
 		c.fetched(0, l, testItem(string(rune('a'+i)), l.s.id.Index, uint64(i+1)), 0, nil)
 	}
 	c.observe(0, breaker.HalfOpen)
-	for range 2 {
+	for i := range 2 {
 		probes = append(probes, c.next(0))
+		if again := c.next(0); again.kind == call {
+			t.Fatal("a probe is given out while the breaker is asked for another")
+		}
+		if i == 0 {
+			c.answered(&probes[0])
+		}
 	}
 	if probes[0].kind != call || probes[1].kind != call {
 		t.Fatalf("no probes: %v %v", probes[0].kind, probes[1].kind)

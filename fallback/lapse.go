@@ -45,6 +45,7 @@ func (o *Outlet) lapse(t task) task {
 }
 
 func (c *core) lapsed(now time.Duration, t task) {
+	c.answered(&t)
 	c.inFlight--
 	c.ramp.Drop(t.pace)
 	c.rate.giveBack()

@@ -202,6 +202,7 @@ func (w *world) call(r *running) (task, bool) {
 			w.logf("%s is refused: %s", w.name(t), why)
 			return w.core.refused(w.now, t, why), true
 		}
+		w.core.answered(&r.task)
 		r.permit, r.admit = p, true
 		return task{}, false
 	}

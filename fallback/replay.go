@@ -70,8 +70,17 @@ func (c *core) addStored(s *slot, n int) {
 	c.stored += n
 }
 
+// answered notes that the breaker has admitted or refused a call, or is not
+// asked for it after all.
+func (c *core) answered(t *task) {
+	if t.asks {
+		t.asks, c.asking = false, false
+	}
+}
+
 // refused takes back a call that the breaker did not admit.
 func (c *core) refused(now time.Duration, t task, why Reason) task {
+	c.answered(&t)
 	c.inFlight--
 	c.ramp.Drop(t.pace)
 	c.rate.giveBack()

@@ -190,6 +190,9 @@ func (w *worker) deliver(t task) task {
 		}
 		return o.step(func(c *core, now time.Duration) task { return c.refused(now, t, why) })
 	}
+	if t.asks { // the next probe may be asked for
+		o.step(func(c *core, _ time.Duration) task { c.answered(&w.task); return task{} })
+	}
 	w.permit = permit
 	w.calling = true
 	err = w.callSink(t.trigger())

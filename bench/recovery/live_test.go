@@ -14,6 +14,7 @@ import (
 // TestLive: the real-time run, shortened, ends by itself with a line for each
 // policy. How they do there is up to the machine, so it is not judged.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes 8 s")
 	}
@@ -36,6 +37,7 @@ func TestLive(t *testing.T) {
 // TestOutsider: real calls over HTTP to the model, while it is sick and after
 // it has healed, deliver everything.
 func TestOutsider(t *testing.T) {
+	t.Parallel()
 	sc := base("short", 500*time.Millisecond)
 	began := time.Now()
 	b, err := serveBackend(t.Context(), sc, began, 1)

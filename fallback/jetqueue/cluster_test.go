@@ -59,6 +59,7 @@ func startCluster(t *testing.T) (map[string]*natstest.Server, *nats.Conn) {
 // comes back in the middle of the replay: every trigger is there, once and in
 // order, and an empty answer is never taken for an empty slot.
 func TestReplicatedQueueOutlivesItsLeader(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("elections take seconds")
 	}

@@ -35,6 +35,7 @@ func relayed(t *testing.T, timeout time.Duration) (*natstest.Server, *sinktest.R
 // it doesn't know, the park is not answered a second time by the late
 // acknowledgement, and repeating it is a duplicate.
 func TestHungServerIsNotKnown(t *testing.T) {
+	t.Parallel()
 	_, relay, q := relayed(t, time.Second)
 	seq := mustPark(t, q, trigger("a", 1))
 	relay.Hold()
@@ -83,6 +84,7 @@ func TestHungServerIsNotKnown(t *testing.T) {
 // park is answered once; whoever repeats what isn't known, as the outlet does,
 // ends with every trigger stored once and in order.
 func TestR6_BrokerAwayDuringADivert(t *testing.T) {
+	t.Parallel()
 	_, relay, q := relayed(t, time.Second)
 	const slots, each = 20, 60
 	var parked atomic.Int64

@@ -14,9 +14,33 @@ import (
 	"github.com/tripline/tripline/internal/admin/page"
 )
 
-func TestTheTokenIsAskedForOnce(t *testing.T) {
+// TestTheLivePagesStates shows the page in states that are not everyday, one
+// after the other in one browser, without motion.
+func TestTheLivePagesStates(t *testing.T) {
 	t.Parallel()
-	b := openBrowser(t)
+	b := openBrowser(t, "--force-prefers-reduced-motion", "--window-size=1000,700")
+	for _, state := range []struct {
+		name  string
+		shows func(t *testing.T, b *browser)
+	}{
+		{"the token is asked for once", theTokenIsAskedForOnce},
+		{"the page reconnects", thePageReconnects},
+		{"the connection is lost", theConnectionIsLost},
+		{"a device that is not heard of leaves the map", aDeviceThatIsNotHeardOfLeaves},
+		{"the map shows the fences when they come", theFencesCome},
+		{"tiles come from the configured host alone", tilesComeFromTheConfiguredHost},
+	} {
+		t.Run(state.name, func(t *testing.T) {
+			b.t = t
+			b.open("about:blank")
+			b.console() // of the page that was left
+			state.shows(t, b)
+		})
+	}
+	b.t = t
+}
+
+func theTokenIsAskedForOnce(t *testing.T, b *browser) {
 	api := startBackend(t)
 	api.setToken("opensesame")
 	b.open(api.URL)
@@ -36,9 +60,7 @@ func TestTheTokenIsAskedForOnce(t *testing.T) {
 	}
 }
 
-func TestThePageReconnects(t *testing.T) {
-	t.Parallel()
-	b := openBrowser(t)
+func thePageReconnects(t *testing.T, b *browser) {
 	api := startBackend(t)
 	b.open(api.URL)
 	b.until("the stream is up", func() bool { return b.text("#connection") == "Live" })
@@ -49,9 +71,7 @@ func TestThePageReconnects(t *testing.T) {
 	b.until("what changed is shown", func() bool { return strings.Contains(b.text("#summary"), "billing open") })
 }
 
-func TestTheConnectionIsLost(t *testing.T) {
-	t.Parallel()
-	b := openBrowser(t)
+func theConnectionIsLost(t *testing.T, b *browser) {
 	api := startBackend(t)
 	api.town(t, 20)
 	b.open(api.URL)
@@ -66,9 +86,7 @@ func TestTheConnectionIsLost(t *testing.T) {
 	b.shot("gone")
 }
 
-func TestADeviceThatIsNotHeardOfLeavesTheMap(t *testing.T) {
-	t.Parallel()
-	b := openBrowser(t)
+func aDeviceThatIsNotHeardOfLeaves(t *testing.T, b *browser) {
 	api := startBackend(t, func(b *backend) { b.live.GoneAfter = 3 * time.Second })
 	b.open(api.URL)
 	b.until("the stream is up", func() bool { return api.hub.Watched() && b.text("#count-fences") == "5" })
@@ -80,9 +98,7 @@ func TestADeviceThatIsNotHeardOfLeavesTheMap(t *testing.T) {
 }
 
 // Under load the fences may come late, or not at the first time.
-func TestTheMapShowsTheFencesWhenTheyCome(t *testing.T) {
-	t.Parallel()
-	b := openBrowser(t)
+func theFencesCome(t *testing.T, b *browser) {
 	scale := func() string { return b.text(".ol-scale-line-inner") }
 	for _, moved := range []bool{false, true} {
 		api := startBackend(t, func(b *backend) { b.hold = true })
@@ -109,9 +125,7 @@ func TestTheMapShowsTheFencesWhenTheyCome(t *testing.T) {
 }
 
 // Tiles are the one thing that is asked elsewhere, and only there.
-func TestTilesComeFromTheConfiguredHostAlone(t *testing.T) {
-	t.Parallel()
-	b := openBrowser(t)
+func tilesComeFromTheConfiguredHost(t *testing.T, b *browser) {
 	tile, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 	if err != nil {
 		t.Fatal(err)

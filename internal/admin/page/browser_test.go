@@ -17,6 +17,7 @@ const card = `article[aria-labelledby="consumer-dispatch"]`
 
 // The page as an operator meets it, one step after the other, in one browser.
 func TestTheLivePageInABrowser(t *testing.T) {
+	t.Parallel()
 	b := openBrowser(t)
 	api := startBackend(t)
 	api.town(t, 60)

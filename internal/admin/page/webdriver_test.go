@@ -30,8 +30,8 @@ type browser struct {
 }
 
 // openBrowser starts ChromeDriver and a Chromium, or skips the test where
-// there is none.
-func openBrowser(t *testing.T) *browser {
+// there is none. The flags are added to Chromium's.
+func openBrowser(t *testing.T, flags ...string) *browser {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("the browser test takes a while: not with -short")
@@ -56,12 +56,12 @@ func openBrowser(t *testing.T) *browser {
 	}
 	b.call(http.MethodPost, "", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 		"browserName": "chrome",
-		"goog:chromeOptions": map[string]any{"binary": chromium, "args": []string{
+		"goog:chromeOptions": map[string]any{"binary": chromium, "args": append([]string{
 			"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 			"--disable-background-networking", "--disable-component-update", "--disable-sync",
 			"--disable-dev-shm-usage", "--force-device-scale-factor=1", "--lang=en-GB",
 			"--user-data-dir=" + t.TempDir(), "--window-size=1440,900",
-		}},
+		}, flags...)},
 		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
 	}}}, &made)
 	b.session += "/" + made.SessionID

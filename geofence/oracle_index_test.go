@@ -97,7 +97,7 @@ func TestIndexMatchesNaiveOracle(t *testing.T) {
 			t.Fatalf("%d fences, want %d", snapshot.Len(), len(present))
 		}
 		hits := 0
-		for range 10_000 {
+		for range 5_000 {
 			lat, lon := randomPoint(r)
 			var want []string
 			for f := range snapshot.All() {

@@ -402,6 +402,7 @@ func TestRollingRestart(t *testing.T) {
 // Somebody else claims a partition that is leased to us: it stops at once, and
 // as the lease is ours, it is claimed again and goes on.
 func TestAPartitionThatIsFencedStartsAgain(t *testing.T) {
+	t.Parallel()
 	c := &cluster{t: t, hook: newHook(t)}
 	url := natstest.Start(t).URL
 	c.js = connect(t, url)

@@ -31,6 +31,7 @@ func smallDisk(t *testing.T, size int) string {
 // service runs in a process of its own: a server that could not write leaves
 // goroutines behind when it stops.
 func TestAFullDiskIsShownAndLeftBehind(t *testing.T) {
+	t.Parallel()
 	disk := smallDisk(t, 40<<20)
 	hook := newHook(t)
 	path := squareService(t, hook.URL, true)

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
 	"github.com/tripline/tripline/fallback"
 	"github.com/tripline/tripline/fallback/jetqueue"
 	"github.com/tripline/tripline/geofence"
 	"github.com/tripline/tripline/internal/natstest"
 	"github.com/tripline/tripline/router"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

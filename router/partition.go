@@ -48,11 +48,12 @@ type PartitionConfig struct {
 	// of a device that made no transition may be after a crash.
 	FlushAfter time.Duration
 	// CommitEvery is the shortest time between two commits, of some partitions
-	// up to a half more; 0 means 500 ms. The triggers of as long come again
-	// after a crash.
+	// up to a half more; 0 means 500 ms, with Core 2 s. The triggers of as long
+	// come again after a crash; with Core, which reads nothing twice, it is what
+	// is forgotten of them.
 	CommitEvery time.Duration
 	// ProgressEvery is how often progress without any presence is committed;
-	// 0 means 1 s.
+	// 0 means 1 s, with Core 10 s.
 	ProgressEvery time.Duration
 	// CommitTimeout bounds one try of a commit; 0 means 10 s.
 	CommitTimeout time.Duration
@@ -71,17 +72,17 @@ type PartitionConfig struct {
 }
 
 func (c PartitionConfig) withDefaults() PartitionConfig {
-	flushAfter := 30 * time.Second
+	flushAfter, commitEvery, progressEvery := 30*time.Second, 500*time.Millisecond, time.Second
 	if c.Core {
-		flushAfter = 5 * time.Minute
+		flushAfter, commitEvery, progressEvery = 5*time.Minute, 2*time.Second, 10*time.Second
 	}
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
 	}{
 		{&c.FlushAfter, flushAfter},
-		{&c.CommitEvery, 500 * time.Millisecond},
-		{&c.ProgressEvery, time.Second},
+		{&c.CommitEvery, commitEvery},
+		{&c.ProgressEvery, progressEvery},
 		{&c.CommitTimeout, 10 * time.Second},
 		{&c.TickAfter, time.Second},
 		{&c.IdleTick, 15 * time.Second},

@@ -194,14 +194,32 @@ func (s *Store) publish(ctx context.Context, partition int, e *epoch, batch []*n
 	}
 	batch[0].Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, s.epochSubject(partition))
 	batch[0].Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(e.seq, 10))
-	// An ack of the first message would be waited for without ctx.
-	ack, err := jetstreamext.PublishMsgBatch(ctx, s.js, batch, jetstreamext.BatchFlowControl{AckFirst: false})
+	last, err := s.send(ctx, batch)
 	if wrongSequence(err) {
 		return 0, fmt.Errorf("commit: %w", router.ErrFenced)
 	}
 	if err != nil {
 		e.doubtful = apiError(err) == nil // else the server has refused it
 		return 0, fmt.Errorf("commit: %w", err)
+	}
+	return last, nil
+}
+
+// send publishes a batch and returns its last sequence. One message by itself,
+// as progress often is, goes without the store on disk that the server makes
+// for an atomic batch.
+func (s *Store) send(ctx context.Context, batch []*nats.Msg) (uint64, error) {
+	if len(batch) == 1 {
+		ack, err := s.js.PublishMsg(ctx, batch[0])
+		if err != nil {
+			return 0, err
+		}
+		return ack.Sequence, nil
+	}
+	// An ack of the first message would be waited for without ctx.
+	ack, err := jetstreamext.PublishMsgBatch(ctx, s.js, batch, jetstreamext.BatchFlowControl{AckFirst: false})
+	if err != nil {
+		return 0, err
 	}
 	return ack.Sequence, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/tripline/tripline/internal/ingest"
 	"github.com/tripline/tripline/router"
 )
 
@@ -230,7 +231,7 @@ func (r *rig) config() string {
 // makeCountedStream makes the yardstick's stream, like the router's.
 func (r *rig) makeCountedStream(ctx context.Context) error {
 	return r.withJetStream(func(js jetstream.JetStream) error {
-		stream, err := js.Stream(ctx, "TRIPLINE_LOCATIONS")
+		stream, err := js.Stream(ctx, ingest.StreamName("tripline"))
 		if err != nil {
 			return fmt.Errorf("looking up the stream of locations: %w", err)
 		}
@@ -240,6 +241,28 @@ func (r *rig) makeCountedStream(ctx context.Context) error {
 			return fmt.Errorf("making the yardstick's stream: %w", err)
 		}
 		return nil
+	})
+}
+
+// trimmed waits until the router has removed from its stream all but so many
+// locations. The server stops everything else while it removes some, so what
+// full speed has left would be measured with half of it.
+func (r *rig) trimmed(ctx context.Context, most uint64) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, quietWithin, errors.New("what is judged was not removed"))
+	defer cancel()
+	return r.withJetStream(func(js jetstream.JetStream) error {
+		for {
+			stream, err := js.Stream(ctx, ingest.StreamName("tripline"))
+			if err != nil {
+				return fmt.Errorf("looking up the stream of locations: %w", err)
+			}
+			if stream.CachedInfo().State.Msgs <= most {
+				return nil
+			}
+			if err := sleep(ctx, quietFor); err != nil {
+				return err
+			}
+		}
 	})
 }
 

@@ -166,6 +166,12 @@ func (m *modeResult) measureStill(ctx context.Context, r *rig, o options) error 
 // measureLatency publishes at half of the maximum.
 func (m *modeResult) measureLatency(ctx context.Context, r *rig, o options) error {
 	m.HalfRate = m.FixesPerS / 2
+	if r.durable {
+		// As many as it leaves by itself: presences are saved within 30 s.
+		if err := r.trimmed(ctx, uint64(30*m.HalfRate)); err != nil {
+			return err
+		}
+	}
 	sinks := map[string][]latency{}
 	var plain []latency
 	for range o.Rounds {

@@ -11,35 +11,51 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 )
 
-func main() { os.Exit(mainWithCode()) }
+func main() { os.Exit(command(context.Background(), os.Args[1:], os.Stdout)) }
 
-func mainWithCode() int {
-	opts := options{Out: os.Stdout}
+// command is the whole program. It returns the exit code.
+func command(ctx context.Context, args []string, out io.Writer) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// Whoever reads our output may go. That ends the run in order, by an error
+	// of the write: as a signal it would not tell the output from a connection
+	// to a router that was killed.
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Reset(syscall.SIGPIPE)
+	opts := options{Out: &reader{out, stop}}
+	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	var file string
 	var short bool
-	flag.IntVar(&opts.Kills, "kills", 20, "how often the router is killed")
-	flag.Uint64Var(&opts.Seed, "seed", 0, "of all that is random; 0: another one each time")
-	flag.IntVar(&opts.Devices, "devices", 300, "devices at a time")
-	flag.Float64Var(&opts.Rate, "rate", 150, "messages per second")
-	flag.DurationVar(&opts.Longest, "longest", 6*time.Second, "the longest life of the router between two kills")
-	flag.DurationVar(&opts.Drain, "drain", 90*time.Second, "the longest wait for another trigger at the end")
-	flag.BoolVar(&opts.External, "external", false, "with a NATS server in a process of its own, behind a proxy that makes faults")
-	flag.IntVar(&opts.Replicas, "replicas", 1, "routers that share the work, over a cluster of NATS servers")
-	flag.IntVar(&opts.NATS, "nats", 0, "servers of that cluster, which are killed too; 0: as many as there are routers")
-	flag.BoolVar(&opts.Race, "race", false, "build the router with the race detector")
-	flag.BoolVar(&opts.Keep, "keep", false, "keep the temporary folder, with the log of the router and its store")
-	flag.StringVar(&opts.Router, "router", "", "a tripline binary to use; left out: it is built")
-	flag.StringVar(&file, "json", "", "write the result to this file")
-	flag.BoolVar(&short, "short", false, "2 kills in about 20 s")
-	flag.Parse()
+	f.IntVar(&opts.Kills, "kills", 20, "how often the router is killed")
+	f.Uint64Var(&opts.Seed, "seed", 0, "of all that is random; 0: another one each time")
+	f.IntVar(&opts.Devices, "devices", 300, "devices at a time")
+	f.Float64Var(&opts.Rate, "rate", 150, "messages per second")
+	f.DurationVar(&opts.Longest, "longest", 6*time.Second, "the longest life of the router between two kills")
+	f.DurationVar(&opts.Drain, "drain", 90*time.Second, "the longest wait for another trigger at the end")
+	f.BoolVar(&opts.External, "external", false, "with a NATS server in a process of its own, behind a proxy that makes faults")
+	f.IntVar(&opts.Replicas, "replicas", 1, "routers that share the work, over a cluster of NATS servers")
+	f.IntVar(&opts.NATS, "nats", 0, "servers of that cluster, which are killed too; 0: as many as there are routers")
+	f.BoolVar(&opts.Race, "race", false, "build the router with the race detector")
+	f.BoolVar(&opts.Keep, "keep", false, "keep the temporary folder, with the log of the router and its store")
+	f.StringVar(&opts.Router, "router", "", "a tripline binary to use; left out: it is built")
+	f.StringVar(&file, "json", "", "write the result to this file")
+	f.BoolVar(&short, "short", false, "2 kills in about 20 s")
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2 // it has said why
+	}
 	if short {
 		opts.shorten()
 	}
@@ -49,16 +65,12 @@ func mainWithCode() int {
 	if opts.Seed == 0 {
 		opts.Seed = uint64(time.Now().UnixNano()) % 1_000_000
 	}
-	// SIGPIPE: whoever reads our output has gone; the rest has to be tidied up.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
-	defer stop()
-
 	v, err := execute(ctx, opts)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "chaos: seed %d: %v\n", opts.Seed, err)
 		return 1
 	}
-	v.print(os.Stdout)
+	v.print(out)
 	if file != "" {
 		if err := v.write(file); err != nil {
 			fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -74,4 +86,18 @@ func mainWithCode() int {
 // shorten makes a run end soon.
 func (o *options) shorten() {
 	o.Kills, o.Devices, o.Rate, o.Longest, o.Drain = 2, 100, 200, 3*time.Second, time.Minute
+}
+
+// reader is who reads the output.
+type reader struct {
+	io.Writer
+	gone func()
+}
+
+func (r *reader) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if err != nil {
+		r.gone()
+	}
+	return n, err
 }

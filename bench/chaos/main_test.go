@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -50,19 +55,41 @@ func TestShortStorm(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	t.Setenv(asRouter, "1")
-	opts := options{Seed: 43852, Router: os.Args[0], Out: t.Output()}
-	opts.shorten()
-	v, err := execute(t.Context(), opts)
-	if err != nil {
-		t.Fatalf("seed %d: %v", opts.Seed, err)
+	file := filepath.Join(t.TempDir(), "result.json")
+	args := []string{"--short", "--seed", "43852", "--router", os.Args[0], "--json", file}
+	if code := command(t.Context(), args, t.Output()); code != 0 {
+		t.Errorf("chaos %s: exit code %d", strings.Join(args, " "), code)
 	}
-	v.print(t.Output())
-	if !v.ok() {
-		t.Errorf("go run ./bench/chaos --short --seed %d: lost %d, reordered %d, unexpected %d, resequenced %d, problems %q",
-			opts.Seed, v.Lost, v.Reordered, v.Unexpected, v.Resequenced, v.Problems)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v verdict
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
 	}
 	if v.Kills != 2 || v.Expected < 500 {
 		t.Errorf("%d kills and %d deliveries due: that proves little", v.Kills, v.Expected)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("left behind in the temporary folder: %v, %v", left, err)
+	}
+}
+
+// TestTheReaderOfTheOutputGoes: the run ends, and tidies up, once it can't
+// write any more.
+func TestTheReaderOfTheOutputGoes(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	t.Setenv(asRouter, "1")
+	out, lines := net.Pipe()
+	out.Close()
+	begun := time.Now()
+	if code := command(t.Context(), []string{"--kills", "1000", "--router", os.Args[0]}, lines); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("it took %v", took)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left behind in the temporary folder: %v, %v", left, err)

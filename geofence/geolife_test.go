@@ -27,6 +27,7 @@ func replay(t *geofence.Tracker, fixes []geofence.Fix, emit func(geofence.Transi
 // The real traces over the real districts give exactly the transitions that
 // an independent program has found.
 func TestGeolifeTransitions(t *testing.T) {
+	t.Parallel()
 	f, err := os.Open(dataFile(t, "geolife-beijing-transitions.csv"))
 	if err != nil {
 		t.Fatal(err)

@@ -84,6 +84,7 @@ func randomPoint(r *rand.Rand) (lat, lon float64) {
 
 // The index finds what asking each fence finds, also after changes.
 func TestIndexMatchesNaiveOracle(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 7))
 	all := worldwide(t, r, 240)
 	ix := mustIndex(t, all[:120]...)
@@ -182,6 +183,7 @@ func TestClearBoxesAreClear(t *testing.T) {
 
 // Crossings are where trying many places on the segment finds them.
 func TestCrossingsMatchOracle(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 9))
 	crossed := 0
 	for _, f := range randomFences(t, r, 400) {

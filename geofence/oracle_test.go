@@ -181,6 +181,7 @@ func offset(r *rand.Rand, lat, lon, m float64) [2]float64 {
 // Small polygons, where straight in longitude and latitude is the same as
 // straight on the sphere, against golang/geo's loops.
 func TestSmallPolygonsMatchS2(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	checked := 0
 	for range 150 {
@@ -259,6 +260,7 @@ func fromLine(lat, lon float64, a, b [2]float64) float64 {
 // Corridors, and the buffer around polygons, against trying many places on
 // each edge: short and long edges, at all latitudes.
 func TestDistancesFromEdgesMatchOracle(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))
 	checked := 0
 	for range 500 {
@@ -295,6 +297,7 @@ func TestDistancesFromEdgesMatchOracle(t *testing.T) {
 }
 
 func TestPolygonBuffersMatchOracle(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 6))
 	checked := 0
 	for range 60 {

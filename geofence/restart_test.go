@@ -197,6 +197,7 @@ func uninterrupted(ix *geofence.Index, cfg geofence.Config, log []message, searc
 // were saved at various times before, and reads again what these don't
 // contain, tells exactly what one tells that never stopped.
 func TestRestartedTrackerTellsTheSame(t *testing.T) {
+	t.Parallel()
 	runs := 300
 	if testing.Short() {
 		runs = 50
@@ -307,6 +308,7 @@ func TestSafeBoxesMakeNoDifference(t *testing.T) {
 }
 
 func TestGeolifeSafeBoxesMakeNoDifference(t *testing.T) {
+	t.Parallel()
 	ix, fixes := mustIndex(t, districts(t)...), geolife(t)
 	cfg := geofence.Config{Cross: true, Dwell: []time.Duration{time.Hour}, ExitBufferM: 50}
 	told := func(search bool) (out []string) {

@@ -267,6 +267,7 @@ func (e *edits) run(t *testing.T, rng *rand.Rand, d *downstream, v *vault, cfg g
 // change on the way: an edit's own transitions are repeated or go on where
 // the process died, and nothing else changes.
 func TestG9_KilledAroundFenceChangesGivesTheSameTriggers(t *testing.T) {
+	t.Parallel()
 	runs := 1000
 	if testing.Short() {
 		runs = 100

@@ -49,24 +49,23 @@ func (r *run) nuisance(ctx context.Context) error {
 		if err := r.router.configure(r.consumers); err != nil {
 			return err
 		}
-		r.behind(ctx, "/api/v1/reload")
+		r.behind(ctx, r.router, "/api/v1/reload")
 	case 3:
 		r.say("nuisance: an operator opens the breaker of %s", c.name)
-		r.behind(ctx, "/api/v1/consumers/"+c.name+"/open")
+		r.behind(ctx, r.router, "/api/v1/consumers/"+c.name+"/open")
 	case 4:
 		r.say("nuisance: an operator has %s probed", c.name)
-		r.behind(ctx, "/api/v1/consumers/"+c.name+"/probe")
+		r.behind(ctx, r.router, "/api/v1/consumers/"+c.name+"/probe")
 	case 5:
 		r.say("nuisance: an operator pauses the replay of %s", c.name)
-		r.behind(ctx, "/api/v1/consumers/"+c.name+"/pause")
+		r.behind(ctx, r.router, "/api/v1/consumers/"+c.name+"/pause")
 	}
 	return nil
 }
 
 // behind posts to the router in the background. Whether it works out is
 // another matter: it may be killed meanwhile.
-func (r *run) behind(ctx context.Context, path string) {
-	router := r.router // another may be picked meanwhile
+func (r *run) behind(ctx context.Context, router *tripline, path string) {
 	r.background.Go(func() {
 		if status, body, err := router.ask(ctx, http.MethodPost, path); err == nil && status != http.StatusOK {
 			r.say("POST %s: %d %s", path, status, body)

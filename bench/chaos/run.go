@@ -362,11 +362,15 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// redrive sends the dead letters of those who give up again.
+// redrive sends the dead letters of those who give up again. Each router does
+// so for the partitions that it runs.
 func (r *run) redrive(ctx context.Context) {
 	for _, c := range r.consumers {
-		if c.givesUp && len(c.missing(r.expect.of(c.name))) > 0 {
-			r.behind(ctx, "/api/v1/consumers/"+c.name+"/redrive")
+		if !c.givesUp || len(c.missing(r.expect.of(c.name))) == 0 {
+			continue
+		}
+		for _, t := range r.routers {
+			r.behind(ctx, t, "/api/v1/consumers/"+c.name+"/redrive")
 		}
 	}
 }

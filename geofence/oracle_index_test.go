@@ -98,7 +98,7 @@ func TestIndexMatchesNaiveOracle(t *testing.T) {
 			t.Fatalf("%d fences, want %d", snapshot.Len(), len(present))
 		}
 		hits := 0
-		for range 5_000 {
+		for range fewer(5_000) {
 			lat, lon := randomPoint(r)
 			var want []string
 			for f := range snapshot.All() {
@@ -186,7 +186,7 @@ func TestCrossingsMatchOracle(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 9))
 	crossed := 0
-	for _, f := range randomFences(t, r, 400) {
+	for _, f := range randomFences(t, r, fewer(400)) {
 		for range 30 {
 			x1, y1 := (2*r.Float64()-0.5)*world, (2*r.Float64()-0.5)*world
 			x2, y2 := (2*r.Float64()-0.5)*world, (2*r.Float64()-0.5)*world
@@ -223,7 +223,7 @@ func TestCrossingsMatchOracle(t *testing.T) {
 			}
 		}
 	}
-	if crossed < 300 {
+	if crossed < fewer(300) {
 		t.Fatalf("only %d crossings", crossed)
 	}
 }

@@ -296,11 +296,20 @@ func TestDistancesFromEdgesMatchOracle(t *testing.T) {
 	}
 }
 
+// fewer is how often a test repeats itself with -short, as under the race
+// detector.
+func fewer(n int) int {
+	if testing.Short() {
+		return n / 8
+	}
+	return n
+}
+
 func TestPolygonBuffersMatchOracle(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 6))
 	checked := 0
-	for range 60 {
+	for range fewer(60) {
 		ring := star(r, 3+r.IntN(60), 10, 50, 1, 2)
 		fences, err := geofence.ParseFences([]byte(polygon("p", naive{ring}.geojson())))
 		if err != nil {
@@ -323,7 +332,7 @@ func TestPolygonBuffersMatchOracle(t *testing.T) {
 			}
 		}
 	}
-	if checked < 1000 {
+	if checked < fewer(1000) {
 		t.Fatalf("only %d checks", checked)
 	}
 }

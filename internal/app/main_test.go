@@ -36,8 +36,12 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	// Most of these tests wait most of the time: for servers, retries, timeouts.
-	if err := flag.Set("test.parallel", "4"); err != nil {
-		panic(err)
+	// With the race detector, which runs with -short, they compute.
+	flag.Parse()
+	if !testing.Short() {
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
 	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*conn).closeWriteAndWait"))
 }

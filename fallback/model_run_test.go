@@ -145,7 +145,7 @@ func runModel(t testing.TB, r chance, steps int) {
 }
 
 func TestR2_NoTriggerOvertakesAnotherOfItsDevice(t *testing.T) {
-	runs := 2000
+	runs := 4000
 	if testing.Short() {
 		runs = 150
 	}

@@ -98,7 +98,7 @@ func TestIndexMatchesNaiveOracle(t *testing.T) {
 			t.Fatalf("%d fences, want %d", snapshot.Len(), len(present))
 		}
 		hits := 0
-		for range fewer(5_000) {
+		for range fewer(10_000) {
 			lat, lon := randomPoint(r)
 			var want []string
 			for f := range snapshot.All() {

@@ -305,7 +305,7 @@ func (d *downstream) run(t *testing.T, rng *rand.Rand, log []router.Message, v *
 }
 
 func TestR6_KilledAnywhereGivesTheSameTriggers(t *testing.T) {
-	runs := 1500
+	runs := 3000
 	if testing.Short() {
 		runs = 200
 	}

@@ -33,7 +33,7 @@ func small(t *testing.T, args ...string) options {
 	}
 	t.Setenv("TMPDIR", t.TempDir()) // what is left there would fail the test below
 	o, err := parse(append([]string{
-		"--fences", "200", "--devices", "2000", "--time", "400ms", "--rounds", "1",
+		"--fences", "200", "--devices", "2000", "--time", "800ms", "--rounds", "1",
 		"--json", filepath.Join(t.TempDir(), "figures.json"),
 	}, args...))
 	if err != nil {

@@ -310,7 +310,7 @@ func TestPartitionsCommitAtOnce(t *testing.T) {
 				errs[p] = err
 				return
 			}
-			for i := range 3 {
+			for i := range 5 {
 				step := router.Progress{Offset: uint64(i)}
 				for d := range 40 {
 					step.Presences = append(step.Presences, presence(fmt.Sprint(d), fmt.Sprint(p, i)))
@@ -328,7 +328,7 @@ func TestPartitionsCommitAtOnce(t *testing.T) {
 	}
 	for p := range partitions {
 		saved := claim(t, s, p)
-		if len(saved.Presences) != 40 || !bytes.Equal(saved.Presences["7"], fmt.Append(nil, p, 2)) {
+		if len(saved.Presences) != 40 || !bytes.Equal(saved.Presences["7"], fmt.Append(nil, p, 4)) {
 			t.Fatalf("partition %d: %d presences, %q", p, len(saved.Presences), saved.Presences["7"])
 		}
 	}

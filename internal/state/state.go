@@ -11,8 +11,8 @@
 //	<namespace>.state.presence.<partition>.<id>  a device's encoded presence
 //	<namespace>.state.fence.<id>                 a fence's last version
 //
-// A commit is an atomic batch that the server stores only while the epoch's
-// last message is the committer's own.
+// A commit is an atomic batch, or a single message, that the server stores only
+// while the epoch's last message is the committer's own.
 package state
 
 import (
